@@ -94,9 +94,9 @@ pub(super) fn is_ligature(dom: &Dom, id: NodeId) -> bool {
 /// four levels above, which must not be blank and have no blocks as children. False in a link or a button,
 /// and if the next element is a text for screen readers.
 pub(super) fn begins_item(dom: &Dom, id: NodeId, is_block: impl Fn(NodeId) -> bool) -> bool {
-    let is_spoken = |beside| dom.has_class_in(beside, FOR_SCREEN_READERS);
+    let is_for_screen_readers = |beside| dom.has_class_in(beside, FOR_SCREEN_READERS);
     let is_item = |a| matches!(dom.tag(a), Tag::Li | Tag::Dd | Tag::Dt | Tag::Td | Tag::Th);
-    if dom.next_element(id).is_some_and(is_spoken) {
+    if dom.next_element(id).is_some_and(is_for_screen_readers) {
         return false;
     }
     for (inner, outer) in dom.ancestors(id).zip(dom.ancestors(id).skip(1)).take(4) {

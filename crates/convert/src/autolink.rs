@@ -48,12 +48,12 @@ pub(super) fn end_of_address(text: &str, at: usize) -> Option<usize> {
 }
 
 /// Maximum number of bytes at the end of a text that are searched for an autolink.
-const MAX_WORD: usize = 500;
+const MAX_WORD_BYTES: usize = 500;
 
 /// Whether the text ends with a word that GitHub Flavored Markdown may autolink: it contains `://` or `www.`,
 /// and no link. False after white space, and for e-mail addresses.
 pub(super) fn ends_with_address(text: &str) -> bool {
-    let end = &text[text.ceil_char_boundary(text.len().saturating_sub(MAX_WORD))..];
+    let end = &text[text.ceil_char_boundary(text.len().saturating_sub(MAX_WORD_BYTES))..];
     let word = end.rsplit(char::is_whitespace).next().unwrap_or_default();
     !word.contains("](") && (word.contains("://") || word.contains("www."))
 }

@@ -203,7 +203,7 @@ fn is_decoration(dom: &Dom, id: NodeId) -> bool {
 /// symbols, in buttons and code, and beside a text for screen readers, which says the same, or another row of
 /// stars.
 fn is_meaningful_symbol(dom: &Dom, id: NodeId, symbols: &str) -> bool {
-    let is_spoken = |beside| dom.has_class_in(beside, FOR_SCREEN_READERS);
+    let is_for_screen_readers = |beside| dom.has_class_in(beside, FOR_SCREEN_READERS);
     // Two rows of stars on top of each other show a rating by the width of the upper row.
     let is_row =
         |text: &str| text.len() > '★'.len_utf8() && text.chars().all(|c| matches!(c, '★' | '☆' | ' '));
@@ -213,7 +213,7 @@ fn is_meaningful_symbol(dom: &Dom, id: NodeId, symbols: &str) -> bool {
         || [dom.previous_element(id), dom.next_element(id)]
             .into_iter()
             .flatten()
-            .any(|b| is_spoken(b) || is_overlay(b))
+            .any(|b| is_for_screen_readers(b) || is_overlay(b))
     {
         return false;
     }

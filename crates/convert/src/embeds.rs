@@ -7,10 +7,10 @@ use super::parse::parse;
 use serde_json::Value;
 
 /// Maximum length in bytes of an attribute that is searched for an address.
-const MAX_SETTINGS: usize = 20_000;
+const MAX_ATTRIBUTE_BYTES: usize = 20_000;
 
 /// Maximum number of nodes of the document that are searched for the address of the page itself.
-const MAX_HEAD: usize = 2000;
+const MAX_HEAD_NODES: usize = 2000;
 
 /// Maximum number of nodes of an element that are searched for media and links in this element.
 const SEARCHED_NODES: usize = 60;
@@ -56,7 +56,7 @@ pub(super) fn show_embeds(dom: &mut Dom) {
         dom.descendants(dom.body()).filter_map(|id| Some((id, find_embed(dom, id)?))).collect();
     let is_canonical =
         |&id: &NodeId| dom.tag(id) == Tag::Link && dom.attribute(id, "rel") == Some("canonical");
-    let own = dom.descendants(DOCUMENT).take(MAX_HEAD).find(is_canonical);
+    let own = dom.descendants(DOCUMENT).take(MAX_HEAD_NODES).find(is_canonical);
     let own = own.and_then(|id| dom.attribute(id, "href")).map(str::to_owned);
     // Page builders repeat the address of a video in the elements around the player.
     let is_inside = |&(inner, _): &(NodeId, Embed), outer| dom.ancestors(inner).any(|a| a == outer);
@@ -209,10 +209,11 @@ fn is_part_of_page(address: &str) -> bool {
 }
 
 /// The first embedded page or media file in the HTML of `data-html`, which a script shows. `None` if the HTML
-/// is longer than [`MAX_SETTINGS`].
+/// is longer than [`MAX_ATTRIBUTE_BYTES`].
 fn embedded_html(dom: &Dom, id: NodeId) -> Option<Embed> {
-    let html =
-        dom.attribute(id, "data-html").filter(|html| html.contains('<') && html.len() <= MAX_SETTINGS)?;
+    let html = dom
+        .attribute(id, "data-html")
+        .filter(|html| html.contains('<') && html.len() <= MAX_ATTRIBUTE_BYTES)?;
     let part = parse(html);
     let frame = part.descendants(DOCUMENT).find(|&d| is_embedded(part.tag(d)))?;
     let title = part.first_attribute(frame, &["title"]).or_else(|| dom.first_attribute(id, &TITLES));
@@ -227,7 +228,7 @@ fn video_in_settings(dom: &Dom, id: NodeId) -> Option<String> {
     let attributes = dom.element(id)?.attributes.iter();
     let is_settings = |value: &str| {
         value.starts_with('{')
-            && value.len() <= MAX_SETTINGS
+            && value.len() <= MAX_ATTRIBUTE_BYTES
             && ["youtube", "youtu.be", "vimeo"].iter().any(|host| value.contains(host))
     };
     let mut settings =

@@ -295,7 +295,7 @@ fn remove_surroundings(dom: &mut Dom, body: NodeId, is_logo: impl Fn(&Dom, NodeI
             (Tag::Search, _) | (_, "search") => true,
             (Tag::H1, _) => is_logo(dom, id),
             (tag, _) => {
-                tag.is_block() && measure.text < MAX_STEPS && is_sequential_navigation(dom, id, &steps)
+                tag.is_block() && measure.text < MAX_STEPS_BYTES && is_sequential_navigation(dom, id, &steps)
                     || measure.prose == 0
                         && measure.linked > 0
                         && measure.linked * 2 >= measure.text
@@ -313,7 +313,7 @@ const NAVIGATION: &[&str] = &[
 ];
 
 /// Maximum length in bytes of the text of a block with links to the previous and the next page.
-const MAX_STEPS: usize = 500;
+const MAX_STEPS_BYTES: usize = 500;
 
 fn is_step(rel: &str) -> bool {
     matches!(rel, "next" | "prev" | "previous" | "up")

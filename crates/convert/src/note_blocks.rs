@@ -51,32 +51,33 @@ fn divide<'a>(
 ) -> Vec<(NodeId, Option<NodeId>, &'a str)> {
     let mut starts: Vec<(NodeId, &str)> = Vec::new();
     // The first node of the current line, where a note may begin; `None` if no other note can begin there.
-    let mut line = dom.node(parent).first;
+    let mut line_start = dom.node(parent).first;
     // Number of letters and digits before the first note of the current line.
-    let mut letters = 0;
+    let mut letters_before = 0;
     // The first block after the start of the latest note. The last note of all may end before this block.
-    let mut end = None;
+    let mut next_block = None;
     let mut has_blocks = false;
     for node in dom.children(parent) {
         let is_block = dom.tag(node).is_block();
         if let Some(number) = numbers.get(&node) {
-            has_blocks |= end.is_some();
+            has_blocks |= next_block.is_some();
             // Text before the target on its line belongs to the previous note, unless the target ends the
             // line, as a link back does.
-            let goes_on = letters > MAX_NUMBER && !starts.is_empty() && !ends_line(dom, node);
-            starts.push((line.take().filter(|_| !goes_on).unwrap_or(node), number));
-            end = None;
+            let goes_on = letters_before > MAX_NUMBER && !starts.is_empty() && !ends_line(dom, node);
+            starts.push((line_start.take().filter(|_| !goes_on).unwrap_or(node), number));
+            next_block = None;
         } else if is_block || dom.tag(node) == Tag::Br {
-            line = dom.node(node).next;
-            letters = 0;
-            end = end.or(Some(node).filter(|_| is_block && !starts.is_empty()));
-        } else if line.is_some() {
-            letters += dom.letters(node);
+            line_start = dom.node(node).next;
+            letters_before = 0;
+            next_block = next_block.or(Some(node).filter(|_| is_block && !starts.is_empty()));
+        } else if line_start.is_some() {
+            letters_before += dom.letters(node);
             // Before the first note, text that is too long for a number is a title, and not part of the note.
-            line = line.filter(|_| !starts.is_empty() || letters <= MAX_NUMBER);
+            line_start = line_start.filter(|_| !starts.is_empty() || letters_before <= MAX_NUMBER);
         }
     }
-    let ends = starts.iter().skip(1).map(|&(start, _)| Some(start)).chain([end.filter(|_| !has_blocks)]);
+    let ends =
+        starts.iter().skip(1).map(|&(start, _)| Some(start)).chain([next_block.filter(|_| !has_blocks)]);
     starts.iter().zip(ends).map(|(&(start, number), end)| (start, end, number)).collect()
 }
 

@@ -76,7 +76,7 @@ pub(super) fn needs_space_before(dom: &Dom, id: NodeId) -> bool {
             || is_custom(dom, before) && is_custom(dom, id)
             || are_items && (are_named_apart(dom, before, id) || has_unlike_ends(dom, parent, before, id))
             || are_phrases(dom, before, id)
-            || dom.tag(before) == Tag::Code && is_item(dom, id) && is_mark(dom, id)
+            || dom.tag(before) == Tag::Code && is_item(dom, id) && is_badge(dom, id)
     };
     let is_separate = is_container(dom, parent)
         || are_labels
@@ -91,7 +91,7 @@ fn is_spoken_apart(dom: &Dom, before: NodeId, id: NodeId) -> bool {
     let is_name = |class: &str| {
         !class.ends_with("not-sr-only") && FOR_SCREEN_READERS.iter().any(|name| class.ends_with(name))
     };
-    let is_spoken = |id| dom.classes(id).any(is_name);
+    let is_for_screen_readers = |id| dom.classes(id).any(is_name);
     let (end, start) = (edge(dom, before, false), edge(dom, id, true));
     let is_word = |c: Option<char>| c.is_some_and(|c| c.is_alphanumeric() && c < '\u{2e80}');
     // Whether `id`, a node for screen readers, continues the word at the end of `before`.
@@ -106,7 +106,8 @@ fn is_spoken_apart(dom: &Dom, before: NodeId, id: NodeId) -> bool {
             || before_without_fields(dom, before).is_some_and(|earlier| continues(earlier, before))
     };
     (is_word(end) || is_word(start))
-        && (is_spoken(before) && !is_part() || is_spoken(id) && !continues(before, id))
+        && (is_for_screen_readers(before) && !is_part()
+            || is_for_screen_readers(id) && !continues(before, id))
 }
 
 /// Whether an element is a popup that explains the word before it.
@@ -133,7 +134,7 @@ fn is_lead(dom: &Dom, id: NodeId, text: NodeId) -> bool {
     dom.has_attribute(id, "class")
         && edge(dom, id, false).is_some_and(char::is_lowercase)
         && edge(dom, text, true).is_some_and(char::is_uppercase)
-        && (short_text(dom, id).trim().contains(' ') || is_mark(dom, id))
+        && (short_text(dom, id).trim().contains(' ') || is_badge(dom, id))
         && dom.parent(id).is_some_and(|parent| dom.tag(parent).is_block())
         && is_first()
 }
@@ -225,17 +226,18 @@ fn are_named_apart(dom: &Dom, before: NodeId, id: NodeId) -> bool {
         return false;
     }
     if class == other {
-        return is_mark(dom, id);
+        return is_badge(dom, id);
     }
     let has_words = |id| short_text(dom, id).contains(' ');
     let is_start = edge(dom, id, true).is_some_and(|c| c.is_uppercase() || c.is_ascii_digit());
-    is_mark(dom, id) || is_mark(dom, before) || is_start && (has_words(id) || has_words(before))
+    is_badge(dom, id) || is_badge(dom, before) || is_start && (has_words(id) || has_words(before))
 }
 
 /// Whether a class says that an element is a short mark, such as a badge, a tag or a status.
-fn is_mark(dom: &Dom, id: NodeId) -> bool {
-    const MARKS: [&str; 7] = ["label", "badge", "tag", "chip", "pill", "status", "type"];
-    let ends = |class: &str| class.split(['-', '_']).any(|part| MARKS.iter().any(|m| part.ends_with(m)));
+fn is_badge(dom: &Dom, id: NodeId) -> bool {
+    const BADGE_CLASSES: [&str; 7] = ["label", "badge", "tag", "chip", "pill", "status", "type"];
+    let ends =
+        |class: &str| class.split(['-', '_']).any(|part| BADGE_CLASSES.iter().any(|m| part.ends_with(m)));
     dom.classes(id).any(ends)
 }
 

@@ -6,7 +6,7 @@ use super::parse::{MAX_TREE_DEPTH, detach_deep_nodes};
 use std::collections::{HashMap, HashSet};
 
 /// Maximum number of bytes that are read of the arguments of a streaming function, such as React's `$RC`.
-const MAX_NAMES: usize = 200;
+const MAX_ARGUMENT_BYTES: usize = 200;
 
 /// Puts the content of declarative shadow trees, and the parts that React and Solid stream, where browsers
 /// show them. Other templates stay as they are.
@@ -71,10 +71,10 @@ fn show_shadow_tree(dom: &mut Dom, host: NodeId, template: NodeId) {
 /// their places, as the scripts on the page do: `$RC("B:0","S:0")` and `$df("0")` replace the template and
 /// the fallback after it, and `$RS("S:1","P:1")` replaces only the template.
 fn show_streamed_parts(dom: &mut Dom, templates: &[NodeId]) {
-    let places: HashMap<String, NodeId> =
+    let templates_by_id: HashMap<String, NodeId> =
         templates.iter().filter_map(|&id| Some((dom.attribute(id, "id")?.to_owned(), id))).collect();
-    let is_place = |name: &String| name.contains("B:") || name.contains("P:") || name.starts_with(SOLID);
-    if !places.keys().any(is_place) {
+    let is_target_id = |name: &String| name.contains("B:") || name.contains("P:") || name.starts_with(SOLID);
+    if !templates_by_id.keys().any(is_target_id) {
         return;
     }
     let (mut parts, mut calls) = (HashMap::new(), Vec::new());
@@ -85,28 +85,28 @@ fn show_streamed_parts(dom: &mut Dom, templates: &[NodeId]) {
             parts.entry(name.to_owned()).or_insert(id);
         }
     }
-    for (place, part) in calls {
-        let part = parts.get(&part).or_else(|| places.get(&part));
-        let (Some(&place), Some(&part)) = (places.get(&place), part) else { continue };
+    for (target_id, part_id) in calls {
+        let part = parts.get(&part_id).or_else(|| templates_by_id.get(&part_id));
+        let (Some(&target), Some(&part)) = (templates_by_id.get(&target_id), part) else { continue };
         // Skip a part that contains the template to replace, or that has already been moved.
-        let above: Vec<NodeId> = dom.ancestors(place).take(MAX_TREE_DEPTH).collect();
+        let above: Vec<NodeId> = dom.ancestors(target).take(MAX_TREE_DEPTH).collect();
         if above.len() == MAX_TREE_DEPTH
             || above.contains(&part)
-            || dom.parent(place).is_none()
+            || dom.parent(target).is_none()
             || dom.parent(part).is_none()
         {
             continue;
         }
-        match dom.attribute(place, "id") {
+        match dom.attribute(target, "id") {
             Some(name) if name.starts_with(SOLID) => {
                 let end = name.to_owned();
-                remove_fallback(dom, place, &end);
+                remove_fallback(dom, target, &end);
             }
-            Some(name) if name.contains("B:") => remove_fallback(dom, place, "/$"),
+            Some(name) if name.contains("B:") => remove_fallback(dom, target, "/$"),
             _ => {}
         }
-        dom.move_children_before(place, part);
-        dom.detach(place);
+        dom.move_children_before(target, part);
+        dom.detach(target);
         dom.detach(part);
     }
 }
@@ -118,29 +118,29 @@ const SOLID: &str = "pl-";
 /// id of the part that replaces it.
 fn read_calls(script: &str, calls: &mut Vec<(String, String)>) {
     for call in script.split("$df(\"").skip(1) {
-        if let Some((part, _)) = clip(call, MAX_NAMES).split_once('"') {
-            calls.push((format!("{SOLID}{part}"), part.to_owned()));
+        if let Some((part_id, _)) = clip(call, MAX_ARGUMENT_BYTES).split_once('"') {
+            calls.push((format!("{SOLID}{part_id}"), part_id.to_owned()));
         }
     }
     let mut rest = script;
     while let Some(at) = rest.find("$R") {
         rest = &rest[at + 2..];
         let arguments = ["C(\"", "R(\"", "S(\""].iter().find_map(|name| rest.strip_prefix(name));
-        let mut texts = clip(arguments.unwrap_or_default(), MAX_NAMES).split('"');
+        let mut texts = clip(arguments.unwrap_or_default(), MAX_ARGUMENT_BYTES).split('"');
         if let (Some(first), Some(","), Some(second)) = (texts.next(), texts.next(), texts.next()) {
-            let (place, part) = if rest.starts_with('S') { (second, first) } else { (first, second) };
-            calls.push((place.to_owned(), part.to_owned()));
+            let (target_id, part_id) = if rest.starts_with('S') { (second, first) } else { (first, second) };
+            calls.push((target_id.to_owned(), part_id.to_owned()));
         }
     }
 }
 
 /// Removes the fallback that a boundary shows until its content arrives: the nodes up to the comment
 /// `ending`, which ends the boundary. Removes nothing if there is no such comment.
-fn remove_fallback(dom: &mut Dom, place: NodeId, ending: &str) {
+fn remove_fallback(dom: &mut Dom, target: NodeId, ending: &str) {
     let mut fallback = Vec::new();
     let mut depth = 0;
     let mut ends = false;
-    for id in dom.nodes_after(place) {
+    for id in dom.nodes_after(target) {
         if let Data::Comment(text) = &dom.node(id).data {
             match &**text {
                 text if text == ending && depth == 0 => {

@@ -208,7 +208,8 @@ pub(super) fn merge_spoken_copies(dom: &mut Dom, root: NodeId) {
         let before = dom.previous_element(id);
         let inner = before.and_then(|before| dom.child_elements(before).last());
         let beside = [before, inner, dom.next_element(id)];
-        let spoken: Vec<NodeId> = beside.into_iter().flatten().filter(|&b| is_spoken(dom, b)).collect();
+        let spoken: Vec<NodeId> =
+            beside.into_iter().flatten().filter(|&b| is_for_screen_readers(dom, b)).collect();
         let value = short_text(dom, id);
         if spoken.iter().any(|&spoken| is_said_by(&value, &short_text(dom, spoken))) {
             copies.push(id);
@@ -232,7 +233,7 @@ pub(super) fn merge_spoken_copies(dom: &mut Dom, root: NodeId) {
 }
 
 /// Whether the class of an element says that only screen readers present it.
-fn is_spoken(dom: &Dom, id: NodeId) -> bool {
+fn is_for_screen_readers(dom: &Dom, id: NodeId) -> bool {
     dom.has_class_in(id, FOR_SCREEN_READERS) || dom.has_class(id, "a-offscreen")
 }
 
