@@ -100,7 +100,7 @@ impl Config {
         let login_mail = inbox.login_mail(r, &channels);
         maintenance.reminders = inbox.reminders(r, login_mail.as_ref(), &pages.title);
         let desk = DeskOptions { login_mail, replies: form_values.replies.clone(), ..inbox.options };
-        web.inbox_pages = complete_desk(desk, &pages, &channels, &web.http);
+        web.inbox_pages = complete_desk_options(desk, &pages, &channels, &web.http);
         web.log_requests = logs_requests;
         web.content_security_policy = content_security_policy(&pages.allowed);
         web.inbox = store.url.clone();
@@ -109,7 +109,7 @@ impl Config {
             duplicate_window: form_values.duplicate_window,
             form_quota: limits.requests.form_quota(),
             own_quotas: form_values.own_quotas(limits.requests.form),
-            ..kept_as(&maintenance)
+            ..intake_options(&maintenance)
         };
         let config = Self {
             base_url: Some(base_url).filter(|url| !url.is_empty()),
@@ -287,7 +287,7 @@ fn read_pages(r: &mut Reader<'_>) -> (PagesOptions, String) {
 }
 
 /// Adds values from other sections to the options of the inbox's web interface.
-fn complete_desk(
+fn complete_desk_options(
     desk: DeskOptions,
     pages: &PagesOptions,
     channels: &[ChannelOptions],
@@ -321,7 +321,7 @@ fn set_forms(pages: &mut PagesOptions, forms: FormSet, html_posts: bool) {
 }
 
 /// The options of the intake: how long submissions are kept, and to which recipient they are encrypted.
-fn kept_as(maintenance: &MaintenanceOptions) -> IntakeOptions {
+fn intake_options(maintenance: &MaintenanceOptions) -> IntakeOptions {
     IntakeOptions {
         retention: maintenance.retention,
         form_retention: maintenance.form_retention.clone(),
