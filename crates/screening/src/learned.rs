@@ -41,16 +41,16 @@ const MIN_LESSONS_OF_WORD: f64 = 1.5;
 /// The share of honest lessons that the calibration allows to be marked as suspicious.
 const MAX_WRONG: f64 = 0.03;
 /// The number of honest lessons at which half of the calibrated shift applies.
-const CERTAIN: f64 = 20.0;
+const HALF_SHIFT_LESSONS: f64 = 20.0;
 /// Maximum number of points that the model adds; [`MIN_POINTS`] limits how many it subtracts.
 pub const MAX_POINTS: i32 = 60;
 pub const MIN_POINTS: i32 = -12;
 /// The weight of a new lesson that is only weak evidence, such as a reply. Other new lessons weigh 1.
-const WEAK: f64 = 0.4;
+const WEAK_LESSON_WEIGHT: f64 = 0.4;
 /// The number of a lesson's smallest word tokens that are compared to find near-duplicates.
-const SKETCH: usize = 6;
-/// Of the [`SKETCH`] compared tokens, two lessons of one kind must share this many to count as one.
-const SAME: usize = 5;
+const SKETCH_TOKENS: usize = 6;
+/// Of the [`SKETCH_TOKENS`] compared tokens, two lessons of one kind must share this many to count as one.
+const MIN_SHARED_TOKENS: usize = 5;
 
 /// The operator's decision from which the model learns.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -220,7 +220,7 @@ impl Counts {
         totals.sort_unstable_by(|a, b| b.total_cmp(a));
         let allowed = (totals.len() as f64 * MAX_WRONG) as usize;
         let shift = (marked_from - 1.0 - totals[allowed.min(totals.len() - 1)]).min(marked_from / 2.0);
-        shift * totals.len() as f64 / (totals.len() as f64 + CERTAIN)
+        shift * totals.len() as f64 / (totals.len() as f64 + HALF_SHIFT_LESSONS)
     }
 
     /// The logarithm of the odds that a text with a token is spam. `own` is the weight of the honest lesson
@@ -301,14 +301,14 @@ impl LearnedModel {
 
 /// The weight of a lesson, which halves with each [`HALF_LIFE`].
 fn weight(lesson: &Lesson) -> f64 {
-    let strength = if lesson.teaching == Teaching::WeakHonest { WEAK } else { 1.0 };
+    let strength = if lesson.teaching == Teaching::WeakHonest { WEAK_LESSON_WEIGHT } else { 1.0 };
     strength * (-lesson.age.as_secs_f64() / HALF_LIFE.as_secs_f64()).exp2()
 }
 
 /// Whether a lesson is nearly equal to an earlier one of its kind. Otherwise, adds it to `seen` as `number`.
 fn is_repeat(lesson: &Lesson, number: usize, seen: &mut HashMap<(bool, u32), HashSet<usize>>) -> bool {
     let kind = lesson.teaching.is_spam();
-    let sketch = lesson.tokens.hashes.iter().filter(|hash| *hash & WORD != 0).take(SKETCH);
+    let sketch = lesson.tokens.hashes.iter().filter(|hash| *hash & WORD != 0).take(SKETCH_TOKENS);
     let sketch: Vec<u32> = sketch.copied().collect();
     let mut shared: HashMap<usize, usize> = HashMap::new();
     for hash in &sketch {
@@ -316,7 +316,7 @@ fn is_repeat(lesson: &Lesson, number: usize, seen: &mut HashMap<(bool, u32), Has
             *shared.entry(*other).or_default() += 1;
         }
     }
-    if shared.values().any(|shared| *shared >= SAME) {
+    if shared.values().any(|shared| *shared >= MIN_SHARED_TOKENS) {
         return true;
     }
     for hash in sketch {

@@ -160,11 +160,11 @@ pub struct Tables {
     /// The further words that match in a step, sorted; see [`Step::others`]. The first list is empty.
     others: Lists<Id>,
     /// The phrases that begin with a word, by the word's ID.
-    first: Lists<Lead>,
+    phrases_by_first_word: Lists<Lead>,
     /// The languages in which a word is frequent, by the word's ID, as a bit set.
-    common: Vec<u32>,
+    frequent_in: Vec<u32>,
     /// Whether a word is significant enough on its own to be recognized in disguise, by the word's ID.
-    telling: Vec<bool>,
+    is_significant: Vec<bool>,
     /// The ID of the word `0`, which matches any number in the text.
     any_number: Id,
 }
@@ -303,7 +303,7 @@ struct Builder {
     /// The number of files with frequent words so far.
     languages: u32,
     /// The languages in which a word is frequent, as a bit set.
-    common: HashMap<Id, u32>,
+    frequent_in: HashMap<Id, u32>,
 }
 
 impl Builder {
@@ -314,7 +314,7 @@ impl Builder {
             words: vec![Word::default()],
             phrases: Vec::new(),
             languages: 0,
-            common: HashMap::new(),
+            frequent_in: HashMap::new(),
         }
     }
 
@@ -334,7 +334,7 @@ impl Builder {
             languages = 1 << self.languages;
             self.languages += 1;
             for id in self.ids_of(&common) {
-                *self.common.entry(id).or_default() |= languages;
+                *self.frequent_in.entry(id).or_default() |= languages;
             }
             self.check_size().map_err(|message| LexiconFault::at(text, text.find("common"), message))?;
         }
@@ -457,23 +457,28 @@ impl Builder {
             let slot = find_slot(&table, hash);
             table[slot] = (split_hash(hash).1, *id);
         }
-        let mut first = vec![Vec::new(); self.words.len()];
-        let mut telling = vec![false; self.words.len()];
+        let mut phrases_by_first_word = vec![Vec::new(); self.words.len()];
+        let mut is_significant = vec![false; self.words.len()];
         for (number, (phrase, steps)) in self.phrases.iter().enumerate() {
             let number = u16::try_from(number).unwrap_or(u16::MAX);
             let near = steps.get(1).map_or(ALWAYS_NEAR, |step| id_mask(0, &step.words));
             let gap = steps.get(1).is_some_and(|step| step.gap);
             let kind = self.features.get(phrase.feature).kind;
-            let is_telling = steps.len() == 1
+            let is_significant_word = steps.len() == 1
                 && phrase.weight > DEFAULT_WEIGHT
                 && matches!(kind, FeatureKind::Topic | FeatureKind::Vice);
             for id in &steps[0].words {
-                first[usize::from(*id)].push(Lead { phrase: number, gap, languages: phrase.languages, near });
-                telling[usize::from(*id)] |= is_telling;
+                phrases_by_first_word[usize::from(*id)].push(Lead {
+                    phrase: number,
+                    gap,
+                    languages: phrase.languages,
+                    near,
+                });
+                is_significant[usize::from(*id)] |= is_significant_word;
             }
         }
-        let mut common = vec![0; self.words.len()];
-        self.common.iter().for_each(|(id, languages)| common[usize::from(*id)] = *languages);
+        let mut frequent_in = vec![0; self.words.len()];
+        self.frequent_in.iter().for_each(|(id, languages)| frequent_in[usize::from(*id)] = *languages);
         let shapes = Shape::ALL.map(|shape| self.features.find(shape.name()));
         let (phrases, steps): (Vec<_>, Vec<_>) = self.phrases.into_iter().unzip();
         let mut others = vec![Vec::new()];
@@ -494,9 +499,9 @@ impl Builder {
             phrases: phrases.into(),
             steps,
             others: Lists::new(others),
-            first: Lists::new(first),
-            common,
-            telling,
+            phrases_by_first_word: Lists::new(phrases_by_first_word),
+            frequent_in,
+            is_significant,
             any_number: number,
         }
     }
@@ -548,13 +553,13 @@ impl Words<'_> {
         let lexicon = self.lexicon;
         let mut id = lexicon.find_id(word);
         if word.is_disguised() {
-            let looks = lexicon.find_hash(word.looks);
-            if lexicon.telling[usize::from(looks)] {
+            let lookalike = lexicon.find_hash(word.lookalike_hash);
+            if lexicon.is_significant[usize::from(lookalike)] {
                 self.disguised += 1;
-                id = looks;
-            } else if looks != UNKNOWN && word.letters >= 2 && word.letters + word.digits >= 4 {
+                id = lookalike;
+            } else if lookalike != UNKNOWN && word.letters >= 2 && word.letters + word.digits >= 4 {
                 self.doubtful += 1;
-                id = looks;
+                id = lookalike;
             }
         }
         if word.letters == 1 && word.digits == 0 {
@@ -581,7 +586,7 @@ impl Words<'_> {
         let (letters, hash) = std::mem::take(&mut self.spelled);
         if letters >= 5 {
             let id = self.lexicon.find_hash(hash);
-            if self.lexicon.telling[usize::from(id)] {
+            if self.lexicon.is_significant[usize::from(id)] {
                 self.disguised += 1;
                 self.ids.push(id);
             }
@@ -592,7 +597,7 @@ impl Words<'_> {
     fn languages(&self) -> u32 {
         let mut counts = [0; MAX_LANGUAGES as usize];
         for id in self.ids.iter().filter(|id| **id != BREAK) {
-            let mut languages = self.lexicon.common[usize::from(*id)];
+            let mut languages = self.lexicon.frequent_in[usize::from(*id)];
             while languages != 0 {
                 counts[languages.trailing_zeros() as usize] += 1;
                 languages &= languages - 1;
@@ -622,7 +627,7 @@ impl Words<'_> {
             if matches!(*id, UNKNOWN | BREAK) {
                 continue;
             }
-            let leads = lexicon.first.get(usize::from(*id));
+            let leads = lexicon.phrases_by_first_word.get(usize::from(*id));
             if leads.is_empty() {
                 continue;
             }
@@ -813,7 +818,7 @@ says = "asks for a call"
         let mut ids: Vec<Id> = lexicon.table.iter().map(|(_, id)| *id).filter(|id| *id != UNKNOWN).collect();
         ids.sort_unstable();
         ids.dedup();
-        assert_eq!(ids.len(), lexicon.first.bounds.len() - 2);
+        assert_eq!(ids.len(), lexicon.phrases_by_first_word.bounds.len() - 2);
         assert!(lexicon.phrases.len() < MAX_ENTRIES && ids.len() < MAX_ENTRIES);
     }
 

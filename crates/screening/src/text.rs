@@ -58,7 +58,7 @@ pub(super) struct Word {
     /// The hash of the folded letters.
     pub hash: u64,
     /// The hash with Latin letters in place of the digits and foreign letters that resemble them.
-    pub looks: u64,
+    pub lookalike_hash: u64,
     pub letters: u32,
     pub digits: u32,
     pub upper: u32,
@@ -218,7 +218,7 @@ impl<'a> Iterator for Tokenizer<'a> {
                         Folded::Sign(sign) => {
                             self.at += c.len_utf8();
                             let hash = extend_hash(0, sign);
-                            let word = Word { hash, looks: hash, letters: 1, ..Word::default() };
+                            let word = Word { hash, lookalike_hash: hash, letters: 1, ..Word::default() };
                             return Some(Token::Word(word));
                         }
                         _ => return Some(Token::Word(self.read_word())),
@@ -274,7 +274,7 @@ impl Tokenizer<'_> {
         let lower = u32::try_from(lower / 0x20).unwrap_or(u32::MAX);
         Some(Word {
             hash,
-            looks: hash,
+            lookalike_hash: hash,
             letters,
             upper: letters - lower,
             lower,
@@ -315,7 +315,7 @@ impl Tokenizer<'_> {
     fn read_any_word(&mut self) -> Word {
         let mut word = Word::default();
         // Each pair holds a hash without and with the last letter, which may be a plural `s`.
-        let (mut hash, mut looks) = ((0, 0), (0, 0));
+        let (mut hash, mut lookalike_hash) = ((0, 0), (0, 0));
         let mut last = ['\0'; 2];
         let mut taken = 0;
         let mut unseen = 0;
@@ -366,13 +366,14 @@ impl Tokenizer<'_> {
             }
             unseen = 0;
             hash = (hash.1, extend_hash(hash.1, c));
-            looks = (looks.1, extend_hash(looks.1, latin_lookalike(c)));
+            lookalike_hash = (lookalike_hash.1, extend_hash(lookalike_hash.1, latin_lookalike(c)));
             taken += 1;
             set_prefix(&mut word.prefixes, taken, hash.1);
             last = [last[1], c];
         }
         let is_plural = last[1] == 's' && last[0] != 's' && word.letters > 3;
-        (word.hash, word.looks) = if is_plural { (hash.0, looks.0) } else { (hash.1, looks.1) };
+        (word.hash, word.lookalike_hash) =
+            if is_plural { (hash.0, lookalike_hash.0) } else { (hash.1, lookalike_hash.1) };
         word.has_ending = alphabets.has_ending(word.scripts);
         word
     }

@@ -14,13 +14,13 @@ use frontdesk_forms::FieldKind;
 use frontdesk_forms::parse::Entry;
 
 /// Each link beyond this number is suspicious, regardless of the length of the text.
-const FEW_LINKS: usize = 3;
+const MAX_HARMLESS_LINKS: usize = 3;
 /// Text with fewer capital letters than this never counts as shouting.
-const LOUD: u32 = 30;
+const MIN_SHOUTED_CAPITALS: u32 = 30;
 
 /// Minimum length, in letters, of a word that is checked for gibberish. Shorter words of real languages can
 /// look random.
-const LONG: usize = 9;
+const MIN_GIBBERISH_LETTERS: usize = 9;
 
 /// The domains of URL shorteners, sorted, one per line.
 const SHORTENERS: &str = include_str!("shorteners.txt");
@@ -110,7 +110,7 @@ pub(super) fn find_text_signals(
             format!("{disguises} disguised word{}", if disguises == 1 { "" } else { "s" })
         });
     }
-    let is_loud = scan.upper >= LOUD && scan.upper >= 2 * scan.lower;
+    let is_loud = scan.upper >= MIN_SHOUTED_CAPITALS && scan.upper >= 2 * scan.lower;
     findings.add(Signal::Shouting, full_strength_if(is_loud), || "written in capitals");
     let (percent, detail) = find_name_signal(entry);
     findings.add(Signal::Name, percent, || detail);
@@ -128,7 +128,7 @@ fn link_strength(links: usize, words: usize) -> u32 {
     if links == 0 {
         return 0;
     }
-    let many = links.saturating_sub(FEW_LINKS) * 5;
+    let many = links.saturating_sub(MAX_HARMLESS_LINKS) * 5;
     // Links per hundred words, with four words added to the text. One link in an enquiry of twelve words
     // gives 6, which adds nothing to the strength; one link next to a single word gives 20.
     let dense = (links * 100 / (words + 4)).saturating_sub(6) * 3;
@@ -347,11 +347,11 @@ fn is_random_letters(text: &str) -> bool {
     words.peek().is_some() && words.all(is_gibberish)
 }
 
-/// Whether a word looks like random letters: at least [`LONG`] ASCII letters, with either fewer than one
-/// vowel in seven letters, or at least three capitals that each follow a lower-case letter. Slavic and
-/// Germanic names have long runs of consonants, but more vowels than that.
+/// Whether a word looks like random letters: at least [`MIN_GIBBERISH_LETTERS`] ASCII letters, with either
+/// fewer than one vowel in seven letters, or at least three capitals that each follow a lower-case letter.
+/// Slavic and Germanic names have long runs of consonants, but more vowels than that.
 fn is_gibberish(word: &str) -> bool {
-    if word.len() < LONG || !word.bytes().all(|b| b.is_ascii_alphabetic()) {
+    if word.len() < MIN_GIBBERISH_LETTERS || !word.bytes().all(|b| b.is_ascii_alphabetic()) {
         return false;
     }
     let vowels = word.bytes().filter(|b| b"aeiouyAEIOUY".contains(b)).count();

@@ -34,10 +34,10 @@ pub(super) struct LocalPool {
 
 struct PoolEntry {
     /// The time of the latest call of Redis from this runtime.
-    called: Instant,
+    called_at: Instant,
     connection: Option<MultiplexedConnection>,
     /// The time of the last attempt to open a connection.
-    opened: Option<Instant>,
+    open_tried_at: Option<Instant>,
 }
 
 impl LocalPool {
@@ -54,20 +54,20 @@ impl LocalPool {
         let mut entries = self.lock_entries();
         let Some((_, entry)) = entries.iter_mut().find(|(other, _)| *other == id) else {
             // Remove the connections of runtimes without recent calls, because these runtimes may have ended.
-            entries.retain(|(_, entry)| now.saturating_duration_since(entry.called) <= MAX_IDLE);
+            entries.retain(|(_, entry)| now.saturating_duration_since(entry.called_at) <= MAX_IDLE);
             if entries.len() < MAX_CONNECTIONS {
-                entries.push((id, PoolEntry { called: now, connection: None, opened: None }));
+                entries.push((id, PoolEntry { called_at: now, connection: None, open_tried_at: None }));
             }
             return None;
         };
-        let silence = now.saturating_duration_since(entry.called);
-        entry.called = entry.called.max(now);
+        let silence = now.saturating_duration_since(entry.called_at);
+        entry.called_at = entry.called_at.max(now);
         if silence > MAX_IDLE {
             entry.connection = None;
         }
-        let may_open = entry.opened.is_none_or(|opened| now.saturating_duration_since(opened) > RETRY_PAUSE);
+        let may_open = entry.open_tried_at.is_none_or(|at| now.saturating_duration_since(at) > RETRY_PAUSE);
         if entry.connection.is_none() && silence < FREQUENT_WITHIN && may_open {
-            entry.opened = Some(now);
+            entry.open_tried_at = Some(now);
             handle.spawn(open_connection(options.clone(), Arc::downgrade(self), id));
         }
         entry.connection.clone()
@@ -169,7 +169,7 @@ mod tests {
             story(
                 &|at| {
                     let connection = own.get(&nowhere(), start + at);
-                    let latest = own.lock_entries().first().and_then(|(_, entry)| entry.opened);
+                    let latest = own.lock_entries().first().and_then(|(_, entry)| entry.open_tried_at);
                     if last.replace(latest) != latest {
                         opened.set(opened.get() + 1);
                     }

@@ -98,7 +98,7 @@ pub(super) struct Primary {
     /// The script's SHA-1, for EVALSHA.
     hash: String,
     /// The number of consecutive timeouts.
-    slow: AtomicU32,
+    consecutive_timeouts: AtomicU32,
 }
 
 impl RedisClient {
@@ -161,7 +161,7 @@ impl RedisClient {
                     inner.open_breaker(&primary, RedisFault::INVALID_REPLY);
                     return inner.count_fallback(Fallback::Failed);
                 };
-                primary.slow.store(0, Relaxed);
+                primary.consecutive_timeouts.store(0, Relaxed);
                 inner.record_duration(began.elapsed());
                 Some(read)
             }
@@ -203,7 +203,7 @@ impl Inner {
 
     /// Counts a timeout, and opens the breaker at [`MAX_TIMEOUTS`] in a row.
     fn record_timeout(&self, primary: &Arc<Primary>) {
-        if primary.slow.fetch_add(1, Relaxed) + 1 >= MAX_TIMEOUTS {
+        if primary.consecutive_timeouts.fetch_add(1, Relaxed) + 1 >= MAX_TIMEOUTS {
             self.open_breaker(primary, RedisFault::SLOW);
         }
     }
@@ -224,7 +224,12 @@ impl Primary {
         let opened = timeout(CONNECT_TIMEOUT, async {
             let mut connection = options.connect().await?;
             let hash = cmd("SCRIPT").arg("LOAD").arg(SCRIPT).query_async(&mut connection).await?;
-            Ok::<_, RedisError>(Primary { connection, pool: Arc::default(), hash, slow: AtomicU32::new(0) })
+            Ok::<_, RedisError>(Primary {
+                connection,
+                pool: Arc::default(),
+                hash,
+                consecutive_timeouts: AtomicU32::new(0),
+            })
         });
         let primary = opened.await.map_err(|_| RedisFault::SLOW)??;
         let began = Instant::now();
@@ -320,7 +325,7 @@ impl Reconnector {
             }
             let Some(primary) = self.inner.primary.load_full() else { continue };
             match primary.probe(&self.inner.options).await {
-                Ok(Ok(_)) => primary.slow.store(0, Relaxed),
+                Ok(Ok(_)) => primary.consecutive_timeouts.store(0, Relaxed),
                 Ok(Err(error)) => self.inner.open_breaker(&primary, error.into()),
                 Err(_) => self.inner.record_timeout(&primary),
             }
