@@ -4,7 +4,7 @@ use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
 
-use crate::local_checks::LocalCheck;
+use crate::server_checks::ServerCheck;
 use crate::site_forms::SiteContent;
 use frontdesk_fetch::{ExtraRoots, Url};
 use frontdesk_forms::Form;
@@ -28,8 +28,9 @@ pub struct CanaryOptions {
     pub inbox_url: Option<String>,
     /// The pages and scripts of the site that is served.
     pub site: Arc<SiteContent>,
-    /// Checks of this machine and of the DNS records of sender domains.
-    pub local: Vec<LocalCheck>,
+    /// Checks that the server supplies: of its disk, certificate files and inbox, and of the DNS records of
+    /// sender domains.
+    pub server_checks: Vec<ServerCheck>,
 }
 
 impl CanaryOptions {

@@ -20,7 +20,7 @@ use crate::options::{CanaryOptions, TimeLimits};
 use crate::page_check::{self, PageCheck};
 use crate::report::{Outcome, Report, Step, StepResult};
 use crate::site_forms::SiteForms;
-use crate::{address, certificate_check, clock_check, local_checks, mailbox, ping};
+use crate::{address, certificate_check, clock_check, mailbox, ping, server_checks};
 use frontdesk_deliver::canary::{CanaryLink, ChannelReport, ReceiverTime, Receivers, message};
 use frontdesk_fetch::url::UrlScheme;
 use frontdesk_fetch::{FetchClient, FetchError, FetchPhase, FetchResponse, FetchTimeouts, NameResolver, Url};
@@ -70,7 +70,7 @@ impl Run<'_> {
         steps.extend(self.check_pages(&steps, &forms).await);
         let (channels, readings) = self.check_channels().await;
         steps.extend(channels);
-        steps.extend(local_checks::run(&self.options.local, self.limits.request).await);
+        steps.extend(server_checks::run(&self.options.server_checks, self.limits.request).await);
         self.check_clock_and_ping(&mut steps, readings).await;
         self.store.change(move |tx| tx.end_canary_run(&nonces)).await?;
         Ok(Report { started_at, ended_at: Timestamp::now(), steps, form_pages: forms.known })

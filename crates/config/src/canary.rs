@@ -44,7 +44,7 @@ pub(super) fn read(r: &mut Reader<'_>) -> CanaryOptions {
         forms: Vec::new(),
         inbox_url: None,
         site: Arc::default(),
-        local: Vec::new(),
+        server_checks: Vec::new(),
     }
 }
 

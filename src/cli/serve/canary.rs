@@ -1,4 +1,5 @@
-//! Inputs of the canary that the server provides: the site's pages and scripts, and checks of this machine.
+//! Inputs of the canary that the server provides: the site's pages and scripts, and checks of its disk,
+//! certificate files and inbox, and of the DNS records of senders' domains.
 
 #![expect(clippy::disallowed_methods, reason = "checks compare with the current time")]
 
@@ -11,7 +12,7 @@ use jiff::{SignedDuration, Timestamp};
 
 use crate::cli::doctor::{self, CheckResult};
 use crate::cli::output::counted;
-use frontdesk_canary::{CertificateValidity, LocalCheck, Outcome, SiteContent, SitePage, Step, StepResult};
+use frontdesk_canary::{CertificateValidity, Outcome, ServerCheck, SiteContent, SitePage, Step, StepResult};
 use frontdesk_config::Config;
 use frontdesk_deliver::{TransportOptions, maintenance};
 use frontdesk_http::tls::{CertificateFiles, CertificateSource};
@@ -22,15 +23,15 @@ use frontdesk_site::{Site, SiteEntry};
 /// Number of days after which unread submissions are a problem if no operator uses the inbox.
 const UNREAD_DAYS: i64 = 7;
 
-/// Completes the canary's options with the inbox's URL, the content of the loaded site, and checks of this
-/// machine. Does nothing if the canary is off.
+/// Completes the canary's options with the inbox's URL, the content of the loaded site, and the server's
+/// checks. Does nothing if the canary is off.
 pub(super) fn complete(config: &mut Config, site: &Site) {
     if config.canary.every.is_none() {
         return;
     }
     config.canary.inbox_url = config.inbox_authority(None).map(|authority| format!("https://{authority}"));
     config.canary.site = Arc::new(site_content(config, site));
-    config.canary.local = local_checks(config);
+    config.canary.server_checks = server_checks(config);
 }
 
 /// The site's pages and scripts. Shares their bytes with the site instead of copying them.
@@ -54,15 +55,15 @@ fn site_content(config: &Config, site: &Site) -> SiteContent {
 /// Checks of the inbox's disk, of the certificate files, of the DNS records of senders' domains, and whether
 /// the digest and the inbox reach their readers. Leaves out certificates from ACME and senders at an IP
 /// address.
-fn local_checks(config: &Config) -> Vec<LocalCheck> {
+fn server_checks(config: &Config) -> Vec<ServerCheck> {
     let (url, min_free) = (config.store.url.clone(), config.maintenance.min_free);
     let place = url.clone();
-    let mut checks = vec![local_check(Step::Disk, "inbox", move || check_disk(&place, min_free))];
+    let mut checks = vec![server_check(Step::Disk, "inbox", move || check_disk(&place, min_free))];
     let sources = [config.web.http.tls.source.as_ref(), config.inbox_certificate.as_ref()];
     for source in sources.into_iter().flatten() {
         if let CertificateSource::Files(files) = source.clone() {
             let subject = files.certificate.display().to_string();
-            checks.push(local_check(Step::Certificate, &subject, move || vec![check_files(&files)]));
+            checks.push(server_check(Step::Certificate, &subject, move || vec![check_files(&files)]));
         }
     }
     let domains: BTreeSet<String> = config
@@ -75,19 +76,19 @@ fn local_checks(config: &Config) -> Vec<LocalCheck> {
         .filter(|domain| !domain.starts_with('['))
         .collect();
     for domain in domains {
-        checks.push(local_check(Step::MailDomain, &domain.clone(), move || check_mail_domain(&domain)));
+        checks.push(server_check(Step::MailDomain, &domain.clone(), move || check_mail_domain(&domain)));
     }
     let (digest_at, has_channels) = (config.maintenance.digest_at, !config.channels.is_empty());
-    checks.push(local_check(Step::Digest, "inbox", move || check_readers(&url, digest_at, has_channels)));
+    checks.push(server_check(Step::Digest, "inbox", move || check_readers(&url, digest_at, has_channels)));
     checks
 }
 
-fn local_check(
+fn server_check(
     step: Step,
     subject: &str,
     run: impl Fn() -> Vec<StepResult> + Send + Sync + 'static,
-) -> LocalCheck {
-    LocalCheck { step, subject: subject.to_owned(), run: Arc::new(run) }
+) -> ServerCheck {
+    ServerCheck { step, subject: subject.to_owned(), run: Arc::new(run) }
 }
 
 /// Checks the free space and the number of files of the inbox's file system: failed below the reserve, a

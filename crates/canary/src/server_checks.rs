@@ -1,4 +1,5 @@
-//! Runs checks that may block: of this machine, and of the records of senders' domains.
+//! Runs the checks that the server supplies, which may block: of its disk, certificate files and inbox, and
+//! of the DNS records of senders' domains. The checks themselves are in `src/cli/serve/canary.rs`.
 
 use std::fmt;
 use std::sync::Arc;
@@ -11,7 +12,7 @@ use frontdesk_process::panics::{self, Part};
 
 /// A check that the server supplies, such as one of free disk space. It may block for some seconds.
 #[derive(Clone)]
-pub struct LocalCheck {
+pub struct ServerCheck {
     pub step: Step,
     /// The subject of the skipped step if the check panics or does not end in time.
     pub subject: String,
@@ -19,16 +20,16 @@ pub struct LocalCheck {
     pub run: Arc<dyn Fn() -> Vec<StepResult> + Send + Sync>,
 }
 
-impl fmt::Debug for LocalCheck {
+impl fmt::Debug for ServerCheck {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "LocalCheck({} {})", self.step, self.subject)
+        write!(f, "ServerCheck({} {})", self.step, self.subject)
     }
 }
 
 /// Runs the checks at the same time, and returns their results in order. A check that takes longer than
 /// `limit` or panics gives a skipped step with the reason; a slow check keeps its thread until it ends.
-pub(crate) async fn run(checks: &[LocalCheck], limit: Duration) -> Vec<StepResult> {
-    let start = |check: &LocalCheck| {
+pub(crate) async fn run(checks: &[ServerCheck], limit: Duration) -> Vec<StepResult> {
+    let start = |check: &ServerCheck| {
         let run = check.run.clone();
         let work = tokio::task::spawn_blocking(move || panics::catch(Part::Background, || run()));
         timeout(limit, work)
@@ -61,8 +62,8 @@ pub(crate) async fn run(checks: &[LocalCheck], limit: Duration) -> Vec<StepResul
 mod tests {
     use super::*;
 
-    fn check(subject: &str, run: impl Fn() -> Vec<StepResult> + Send + Sync + 'static) -> LocalCheck {
-        LocalCheck { step: Step::Disk, subject: subject.to_owned(), run: Arc::new(run) }
+    fn check(subject: &str, run: impl Fn() -> Vec<StepResult> + Send + Sync + 'static) -> ServerCheck {
+        ServerCheck { step: Step::Disk, subject: subject.to_owned(), run: Arc::new(run) }
     }
 
     fn good(subject: &str) -> Vec<StepResult> {
