@@ -22,7 +22,7 @@ use tokio::io::{AsyncWriteExt as _, ReadBuf};
 use tokio::sync::watch;
 use tokio::time::Instant;
 
-use super::body_copies::MIN_COPIED;
+use super::body_files::MIN_COPIED;
 use super::connection::Observer as _;
 use super::connection_slot::cost;
 use super::handler::{PublicHandler, RequestContext};

@@ -26,7 +26,7 @@ use super::socket::{Peer, Scheme, Trust};
 use super::tls::{Accepted, ServerName, TlsConn};
 use super::trusted_proxies::is_trusted;
 use super::worker::{ConnContext, Worker};
-use super::{http1, http2, proxy, tls};
+use super::{http1, http2, proxy_protocol, tls};
 
 /// Minimum idle timeout for trusted proxies: longer than common proxies keep an idle connection open.
 const PROXY_IDLE: Duration = Duration::from_secs(75);
@@ -47,7 +47,7 @@ pub(super) async fn serve<H: PublicHandler>(
     let snapshot = worker.server.snapshot.load_full();
     let options = (*snapshot).as_ref();
     if options.proxy_protocol && is_trusted(&options.trusted_proxies, peer) {
-        let header = Box::pin(proxy::read_header(&mut stream));
+        let header = Box::pin(proxy_protocol::read_header(&mut stream));
         let header = tokio::time::timeout(options.timeouts.first_byte, header).await;
         if header.is_err() {
             counters.record_close(CloseReason::FirstByte);

@@ -27,7 +27,7 @@ mod private_limits;
 mod private_name;
 mod private_server;
 mod protocol;
-mod proxy;
+mod proxy_protocol;
 mod socket;
 pub mod tls;
 mod worker;
@@ -35,7 +35,7 @@ mod worker;
 // Modules for requests and responses.
 mod ambiguity;
 mod body;
-mod body_copies;
+mod body_files;
 mod client_address;
 mod date;
 mod fast_path;

@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use arc_swap::ArcSwap;
 
-use super::body_copies::BodyCopies;
+use super::body_files::BodyCopies;
 use super::conn_limits::Connections;
 use super::counters::Counters;
 use super::options::Options;
