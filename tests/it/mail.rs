@@ -89,7 +89,7 @@ fn notice(payload: &str) -> Notification {
         form: Some("contact".to_owned()),
         definition: None,
         title: format!("Contact: {payload}"),
-        words: Vec::new(),
+        lines: Vec::new(),
         lead: frontdesk_forms::LeadSource::default(),
         fields: vec![
             ("name".to_owned(), payload.into()),

@@ -125,7 +125,7 @@ pub fn message(run: Uuid, site: &str, now: Timestamp) -> Notification {
         definition: None,
         is_suspicious: false,
         title: format!("Canary of {site}: deliveries work"),
-        words: vec![
+        lines: vec![
             format!(
                 "frontdesk at {site} checks regularly that submissions reach you. This message is the last step."
             ),
@@ -140,15 +140,15 @@ pub fn message(run: Uuid, site: &str, now: Timestamp) -> Notification {
 
 /// The notification that submissions may be lost. `faults` are sentences. `run` becomes its id.
 pub fn fault_notification(run: Uuid, site: &str, faults: Vec<String>, now: Timestamp) -> Notification {
-    let mut words = vec![format!(
+    let mut lines = vec![format!(
         "The canary of {site} failed: submissions may be lost, or may not reach you, until this is fixed."
     )];
-    words.extend(faults);
-    words.push("You get one message for each outage; `frontdesk doctor` shows the current state.".to_owned());
+    lines.extend(faults);
+    lines.push("You get one message for each outage; `frontdesk doctor` shows the current state.".to_owned());
     Notification {
         topic: Topic::CanaryFault,
         title: format!("{site}: submissions may be lost"),
-        words,
+        lines,
         ..message(run, site, now)
     }
 }

@@ -309,15 +309,15 @@ pub(super) fn flood_notification(floods: &[Flood], now: Timestamp) -> Notificati
         )
     };
     let name = format!("flood {}", now.as_second().div_euclid(3600));
-    let words = floods.iter().map(line).collect();
-    inbox_notification(Topic::Flood, &name, "A form is being flooded", words, now)
+    let lines = floods.iter().map(line).collect();
+    inbox_notification(Topic::Flood, &name, "A form is being flooded", lines, now)
 }
 
 /// The notification that mails to visitors have reached their limit per hour. Its id is derived from the time
 /// at which the limit was first reached, `since`, so that the replica that retries it uses the same id.
 pub(super) fn mail_limit_notification(since: Timestamp, now: Timestamp) -> Notification {
     let key = MailLimit::All.key();
-    let words = vec![
+    let lines = vec![
         format!(
             "Since {since:.0}, visitors get no mail or less mail: within an hour, as many mails of one kind were sent as `{key}` allows. \
              Networks that have sent many submissions may use only half of this limit."
@@ -328,7 +328,7 @@ pub(super) fn mail_limit_notification(since: Timestamp, now: Timestamp) -> Notif
         format!("If this is not an attack, raise `{key}`. Networks that send much: frontdesk inbox stats --abuse"),
     ];
     let name = format!("mail limit {}", since.as_millisecond());
-    inbox_notification(Topic::MailLimit, &name, "Mails to visitors have reached their limit", words, now)
+    inbox_notification(Topic::MailLimit, &name, "Mails to visitors have reached their limit", lines, now)
 }
 
 /// Returns the count with its noun (`1 delivery`, `2 deliveries`), and the matching verb (`is` or `are`).
@@ -341,7 +341,7 @@ fn inbox_notification(
     topic: Topic,
     name: &str,
     title: &str,
-    words: Vec<String>,
+    lines: Vec<String>,
     now: Timestamp,
 ) -> Notification {
     let mut id = [0; 16];
@@ -355,7 +355,7 @@ fn inbox_notification(
         definition: None,
         is_suspicious: false,
         title: title.to_owned(),
-        words,
+        lines,
         fields: Vec::new(),
         may_be_there: true,
         lead: frontdesk_forms::LeadSource::default(),

@@ -241,10 +241,10 @@ fn encoded_words(text: &str) -> String {
 /// server writes.
 fn plain_text_body(notice: &Notification) -> String {
     let mut text = String::new();
-    for sentence in &notice.words {
+    for sentence in &notice.lines {
         let _ = writeln!(text, "{}", visible(sentence));
     }
-    if !notice.words.is_empty() {
+    if !notice.lines.is_empty() {
         text.push('\n');
     }
     for (name, value) in &notice.fields {
@@ -272,7 +272,7 @@ fn plain_text_body(notice: &Notification) -> String {
 fn html_body(notice: &Notification) -> String {
     let mut html = String::from("<!doctype html>\n<html>\n<head>\n<meta charset=\"utf-8\">\n");
     let _ = writeln!(html, "<title>{}</title>\n</head>\n<body>", escape_html(&subject_line(&notice.title)));
-    for sentence in &notice.words {
+    for sentence in &notice.lines {
         let _ = writeln!(html, "<p><bdi>{}</bdi></p>", escape_html(&visible(sentence)));
     }
     if !notice.fields.is_empty() {

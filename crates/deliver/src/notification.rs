@@ -54,8 +54,10 @@ pub struct Notification {
     pub is_suspicious: bool,
     /// The subject line. It may contain text that a visitor wrote.
     pub title: String,
-    /// Sentences written by the server, one per line. The standard webhook body omits them for submissions.
-    pub words: Vec<String>,
+    /// Lines that the team reads beside the fields: where the submission comes from, which agent sent it, why
+    /// it is suspicious or was held. May contain values from the request. For other topics, the whole text.
+    /// The standard webhook body has them only for other topics.
+    pub lines: Vec<String>,
     /// The submission's field names and values, in the form's order. A value may have several lines.
     pub fields: Vec<(String, FieldValue)>,
     /// The source of the lead, such as a campaign; empty if the topic is not a submission.
@@ -91,7 +93,7 @@ impl Notification {
             definition: submission.definition,
             is_suspicious,
             title: format!("{mark}{subject}{}{sender}", if sender.is_empty() { "" } else { ": " }),
-            words: context_sentences(submission),
+            lines: context_sentences(submission),
             fields: submission.fields.clone(),
             lead: submission.lead.clone(),
             may_be_there: false,
@@ -207,13 +209,13 @@ mod tests {
         submission.lead.complete_from("/pricing/?utm_campaign=spring&utm_source=letter");
         submission.lead.set("referrer", "search.example.com");
         let notice = Notification::from_submission(&submission);
-        assert_eq!(notice.words[0], "From: /pricing/, via search.example.com, campaign spring");
-        assert_eq!((notice.words.len(), notice.lead), (2, submission.lead));
+        assert_eq!(notice.lines[0], "From: /pricing/, via search.example.com, campaign spring");
+        assert_eq!((notice.lines.len(), notice.lead), (2, submission.lead));
     }
 
     fn check(screening: Option<Screening>, agent: Option<&str>, expected: &[&str]) {
         let submission = Submission { screening, agent: agent.map(str::to_owned), ..submission() };
-        assert_eq!(Notification::from_submission(&submission).words, expected);
+        assert_eq!(Notification::from_submission(&submission).lines, expected);
     }
 
     fn submission() -> Submission {

@@ -25,7 +25,7 @@ pub async fn send(channel: &ChannelOptions, sender: &str, now: Timestamp) -> Out
         form: None,
         definition: None,
         title: "Test message from frontdesk".to_owned(),
-        words: vec![
+        lines: vec![
             format!("This is a test: {sender} sent it through the channel \"{}\".", channel.name),
             "It is not a submission. No action is needed.".to_owned(),
         ],

@@ -143,7 +143,7 @@ fn notice() -> Notification {
         form: Some("contact".to_owned()),
         definition: None,
         title: "Contact: Ada".to_owned(),
-        words: Vec::new(),
+        lines: Vec::new(),
         fields: vec![("message".to_owned(), "Hello.".into())],
         lead: frontdesk_forms::LeadSource::default(),
     }

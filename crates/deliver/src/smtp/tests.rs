@@ -535,7 +535,7 @@ fn notice(message: &str) -> Notification {
         form: Some("contact".to_owned()),
         definition: None,
         title: format!("Contact: {message}"),
-        words: Vec::new(),
+        lines: Vec::new(),
         fields: ["name", "email", "message"].map(|name| (name.to_owned(), message.into())).into(),
         lead: frontdesk_forms::LeadSource::default(),
     }

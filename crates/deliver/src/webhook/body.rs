@@ -242,7 +242,7 @@ fn standard_json(notice: &Notification) -> Value {
         }
     } else {
         data.insert("title".to_owned(), notice.title.as_str().into());
-        data.insert("lines".to_owned(), notice.words.as_slice().into());
+        data.insert("lines".to_owned(), notice.lines.as_slice().into());
     }
     json!({ "type": notice.topic.event_type(), "version": VERSION, "timestamp": notice.created_at_text(), "data": data })
 }
@@ -250,7 +250,7 @@ fn standard_json(notice: &Notification) -> Value {
 /// The variables that a template can use. `fields` has the exact values, `lead` the known members; in the
 /// title, the text and the lines, control characters are made visible.
 fn template_variables(notice: &Notification) -> [(&'static str, TemplateValue); 11] {
-    let lines: Vec<String> = notice.words.iter().map(|line| visible_lines(line)).collect();
+    let lines: Vec<String> = notice.lines.iter().map(|line| visible_lines(line)).collect();
     [
         ("type", notice.topic.event_type().into()),
         ("version", VERSION.into()),
@@ -308,7 +308,7 @@ pub(super) fn sample_notification(topic: Topic) -> Notification {
         definition: is_submission.then_some(*CONTACT),
         is_suspicious: false,
         title: "Contact: Ada \"Countess\" Lovelace".to_owned(),
-        words: if is_submission { Vec::new() } else { vec!["A \"line\" of ours".to_owned()] },
+        lines: if is_submission { Vec::new() } else { vec!["A \"line\" of ours".to_owned()] },
         fields: if is_submission { fields.to_vec() } else { Vec::new() },
         lead: frontdesk_forms::LeadSource::default(),
     }

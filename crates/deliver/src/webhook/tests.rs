@@ -405,7 +405,7 @@ fn notice() -> Notification {
         form: Some("waitlist".to_owned()),
         definition: None,
         title: "Waitlist: Ada".to_owned(),
-        words: Vec::new(),
+        lines: Vec::new(),
         fields: vec![("email".to_owned(), "ada@example.com".into())],
         lead: frontdesk_forms::LeadSource::default(),
     }

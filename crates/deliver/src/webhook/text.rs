@@ -13,14 +13,14 @@ pub(super) fn notification_text(notice: &Notification) -> String {
 
 /// The notification as plain text without its title: sentences and fields.
 pub(super) fn details_text(notice: &Notification) -> String {
-    let words: Vec<String> = notice.words.iter().map(|line| visible_lines(line)).collect();
+    let lines: Vec<String> = notice.lines.iter().map(|line| visible_lines(line)).collect();
     let field = |(name, value): &(String, FieldValue)| {
         let value = visible_lines(&value.display());
         let gap = if value.contains('\n') { '\n' } else { ' ' };
         format!("{}{gap}{value}", notice.label_with_colon(name))
     };
     let fields: Vec<String> = notice.fields.iter().map(field).collect();
-    let mut parts = vec![words.join("\n"), fields.join("\n")];
+    let mut parts = vec![lines.join("\n"), fields.join("\n")];
     parts.retain(|part| !part.is_empty());
     parts.join("\n\n")
 }

@@ -96,7 +96,7 @@ fn long_text_is_shortened_and_names_the_command() {
         }
         assert!(teams.to_string().contains(&hint), "{c:?}");
     }
-    let digest = Notification { words: vec!["x".repeat(20_000)], ..sample_notification(Topic::Digest) };
+    let digest = Notification { lines: vec!["x".repeat(20_000)], ..sample_notification(Topic::Digest) };
     let text = rendered(&services()[0], &digest)["text"].to_string();
     assert!(text.ends_with("x…\""), "a digest is not in the inbox");
 }
