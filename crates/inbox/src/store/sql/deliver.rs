@@ -272,13 +272,12 @@ pub(super) fn earlier_attempts(tx: &dyn Sql, lease: &Lease) -> Result<(u32, Reci
 }
 
 /// The date of the message that an attempt sends, which began at `now`: when the earliest attempt since the
-/// last delivered one began. Ignores attempts that are older than [`LONGEST_SERIES`], because mail servers
-/// refuse messages with a date far in the past.
+/// last delivered one began. Ignores attempts that are older than [`MAX_DATE_AGE`].
 pub(super) fn message_date(tx: &dyn Sql, lease: &Lease, now: Timestamp) -> Result<Timestamp, StoreError> {
     let first = "SELECT began_at FROM attempt WHERE submission = ?1 AND channel = ?2 AND began_at > ?3
          AND number > coalesce((SELECT max(number) FROM attempt WHERE submission = ?1 AND channel = ?2 AND delivered = 1), 0)
          ORDER BY number LIMIT 1";
-    let earliest = now.saturating_sub(LONGEST_SERIES).unwrap_or(now);
+    let earliest = now.saturating_sub(MAX_DATE_AGE).unwrap_or(now);
     let first: Option<Timestamp> = tx.value(first, values![lease.submission, lease.channel, earliest])?;
     Ok(first.map_or(now, |first| first.min(now)))
 }
@@ -459,8 +458,11 @@ fn lock_against_hold_or_release(tx: &dyn Sql, id: Uuid) -> Result<(), StoreError
 /// younger than this, because a delivery that always fails must eventually be parked.
 const FORGIVENESS_AGE: Duration = Duration::from_hours(72);
 
-/// Exceeds the time from a delivery's first to its last attempt: about three days, plus a tenth at most.
-const LONGEST_SERIES: Duration = Duration::from_hours(96);
+/// The maximum age of the date of a message, because mail servers refuse messages with a date far in the
+/// past. It exceeds the schedule's time from the first to the last attempt, about 83 hours, so that all
+/// attempts usually send the same date. If attempts take longer, because failures were forgiven or the
+/// receiver asked for more time, a later attempt has a later date. Copies still have the same Message-ID.
+const MAX_DATE_AGE: Duration = Duration::from_hours(96);
 
 /// The duration in milliseconds, capped at `i64::MAX`.
 pub(crate) fn to_millis(duration: Duration) -> i64 {
