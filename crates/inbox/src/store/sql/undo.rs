@@ -5,6 +5,7 @@ use uuid::Uuid;
 
 use super::editor::Editor;
 use super::read::InboxReader;
+use super::rows::TO_TEAM;
 use super::values;
 use crate::store::error::StoreError;
 
@@ -44,14 +45,31 @@ impl Editor {
 }
 
 impl InboxReader {
-    /// The submissions among `ids` that were held, released, delivered or assigned, or got or lost the mark
-    /// of done or spam, after the change with the id `undo`, so that undoing that change would undo the later
-    /// one.
+    /// The submissions among `ids` that an operator held, released, delivered or assigned, or that got or
+    /// lost the mark of done or spam, after the change with the id `undo`, so that undoing that change would
+    /// undo the later one. Compares ids of entries of the operator log with `undo`: all are UUIDs version 7,
+    /// which begin with the time.
     pub fn changed_since(&self, undo: Uuid, ids: &[Uuid]) -> Result<Vec<Uuid>, StoreError> {
         let later = "SELECT DISTINCT submission FROM operator_log WHERE id > ?1 AND submission IS NOT NULL
              AND action IN ('hold', 'release', 'deliver', 'assign', 'done', 'reopen', 'spam', 'not-spam')";
         let mut changed: Vec<Uuid> = self.sql.column(later, values![undo])?;
         changed.retain(|id| ids.contains(id));
+        // `Editor::deliver_kept` logs one entry for all submissions. It queues those without a delivery to
+        // the team, so none of their attempts began before it. This is also true of deliveries that were
+        // queued before it and not attempted yet: it is harmless not to undo their changes.
+        let earliest =
+            "SELECT min(at) FROM operator_log WHERE id > ?1 AND submission IS NULL AND action = 'deliver'";
+        if let Some(at) = self.sql.one_value::<Option<Timestamp>>(earliest, values![undo])? {
+            let is_queued = format!(
+                "SELECT 1 FROM delivery WHERE submission = ?1 AND {TO_TEAM} AND NOT EXISTS
+                     (SELECT 1 FROM attempt WHERE submission = ?1 AND {TO_TEAM} AND began_at < ?2)"
+            );
+            for id in ids {
+                if !changed.contains(id) && self.sql.exists(&is_queued, values![*id, at])? {
+                    changed.push(*id);
+                }
+            }
+        }
         Ok(changed)
     }
 

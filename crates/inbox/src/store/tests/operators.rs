@@ -575,6 +575,27 @@ fn views_are_saved_under_a_name() {
 }
 
 #[test]
+fn an_undo_leaves_out_what_was_delivered_later_with_all_others() {
+    let fixture = Fixture::with_channels(&["box"], &[]);
+    let mut editor = fixture.editor();
+    let deliver_kept = || {
+        fixture.sql("DELETE FROM delivery WHERE state = 'waiting'");
+        fixture.editor().deliver_kept(&fixture.options.channels, now()).unwrap()
+    };
+    let one = fixture.keep_new(&contact("one"));
+    assert_eq!(deliver_kept(), 1);
+    let undo = editor.remember_undo("{}", now()).unwrap();
+    assert!(fixture.reader().changed_since(undo, &[one]).unwrap().is_empty());
+    assert_eq!(fixture.claim("box", now()).len(), 1);
+    fixture.sql("UPDATE attempt SET began_at = 0");
+    let two = fixture.keep_new(&contact("two"));
+    assert_eq!(deliver_kept(), 1);
+    assert_eq!(fixture.reader().changed_since(undo, &[one, two]).unwrap(), [two]);
+    let later = editor.remember_undo("{}", now()).unwrap();
+    assert!(fixture.reader().changed_since(later, &[one, two]).unwrap().is_empty());
+}
+
+#[test]
 fn a_change_can_be_undone_once_by_its_user_for_an_hour() {
     let fixture = Fixture::new();
     let [mut ada, mut bob] = ["ada", "bob"].map(|user| fixture.editor().on_behalf_of(user));
