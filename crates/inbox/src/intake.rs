@@ -11,6 +11,7 @@ mod duplicates;
 mod flood;
 mod lessons;
 mod opinions;
+mod outages;
 mod processor;
 
 use std::collections::BTreeMap;

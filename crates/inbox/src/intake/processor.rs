@@ -19,9 +19,9 @@ use super::IntakeOptions;
 use super::batch::{self, BatchConfig, Processed, Screener};
 use super::lessons::LessonReader;
 use super::opinions;
+use super::outages::{Outages, PassStep};
 use crate::store::{Store, StoreError};
 use crate::submission::visitor_mail::{LimitCounts, MailLimit};
-use frontdesk_process::failure_log::FailureLog;
 use frontdesk_process::panics::{self, Part};
 use frontdesk_process::priority::lower_priority;
 use frontdesk_rspamd::{OpinionCounts, OpinionQueue, OpinionRequest, RspamdOptions};
@@ -111,7 +111,7 @@ impl Processor {
             counts: counts.clone(),
             announced_at: None,
             limits_logged_at: [None; MailLimit::ALL.len()],
-            failure_log: FailureLog::default(),
+            outages: Outages::default(),
             lessons: LessonReader::default(),
             opinions: OpinionQueue::new(record, counts.opinions.clone()),
             // Mails that an earlier process has delayed may still be waiting.
@@ -151,7 +151,7 @@ struct ProcessorThread {
     announced_at: Option<Instant>,
     /// For each limit on mails to visitors: when its exhaustion was last logged.
     limits_logged_at: [Option<Instant>; MailLimit::ALL.len()],
-    failure_log: FailureLog,
+    outages: Outages,
     lessons: LessonReader,
     opinions: OpinionQueue,
     /// The time until which mails that ask for a confirmation may be waiting for rspamd.
@@ -161,8 +161,8 @@ struct ProcessorThread {
 impl ProcessorThread {
     /// Processes the intake, releases ended floods and queues mails that ask for confirmations: each time a
     /// submission is accepted, and at intervals. After an error or a panic, retries every second; logs the
-    /// start and the end of such an outage. Returns once the processor is stopped, after a last pass whose
-    /// errors are ignored, or once the store is closed.
+    /// start and the end of such an outage of each step. Returns once the processor is stopped, after a last
+    /// pass whose errors are ignored, or once the store is closed.
     fn run_until_stopped(mut self) {
         lower_priority(NICE);
         self.options.load().screening.lexicon.prepare();
@@ -175,27 +175,36 @@ impl ProcessorThread {
             // Read the flag before the pass, which then processes everything that was accepted before the
             // stop.
             let is_last = self.is_stopping.load(Relaxed);
-            let done = panics::catch(Part::Submission, || {
-                self.process_all()?;
-                self.release_ended_floods()?;
-                self.queue_confirmations()
-            });
-            match done.unwrap_or_else(|panic| Err(StoreError::Panicked(panic.to_string()))) {
-                _ if is_last => return,
-                Ok(()) if self.failure_log.record_success() => {
-                    tracing::info!("the intake is being processed again");
-                }
-                Ok(()) => {}
-                Err(StoreError::Closed) => return,
-                Err(error) => {
-                    if self.failure_log.record_failure() {
-                        tracing::warn!(%error, "could not process the intake, so accepted submissions are neither screened nor delivered; will retry every second");
-                    }
-                    thread::sleep(RETRY_DELAY);
-                    self.store.events().accepted.notify_one();
+            let failed = self.run_pass().err();
+            if is_last || matches!(failed, Some((_, StoreError::Closed))) {
+                return;
+            }
+            for step in self.outages.record(failed.as_ref().map(|(step, _)| *step)) {
+                match &failed {
+                    Some((own, error)) if *own == step => step.log_failure(error),
+                    _ => step.log_recovery(),
                 }
             }
+            if failed.is_some() {
+                thread::sleep(RETRY_DELAY);
+                self.store.events().accepted.notify_one();
+            }
         }
+    }
+
+    /// Runs the steps of a pass in order, up to the first one that fails or panics. Returns that step and its
+    /// error.
+    fn run_pass(&mut self) -> Result<(), (PassStep, StoreError)> {
+        for step in PassStep::ALL {
+            let done = panics::catch(Part::Submission, || match step {
+                PassStep::Intake => self.process_all(),
+                PassStep::Floods => self.release_ended_floods(),
+                PassStep::Confirmations => self.queue_confirmations(),
+            });
+            let done = done.unwrap_or_else(|panic| Err(StoreError::Panicked(panic.to_string())));
+            done.map_err(|error| (step, error))?;
+        }
+        Ok(())
     }
 
     /// How long to wait for the next submission before looking for other work. Also clears
