@@ -179,7 +179,8 @@ const BYTE_CLASSES: [ByteClass; 256] = {
 impl<'a> Iterator for Tokenizer<'a> {
     type Item = Token<'a>;
 
-    /// Skips white space and punctuation. A dot within a name such as `example.com` does not end a sentence.
+    /// The next word, sign or link, or a break at the end of a sentence. Skips white space and other
+    /// punctuation. A dot within a name such as `example.com` is no break.
     #[inline]
     fn next(&mut self) -> Option<Token<'a>> {
         let bytes = self.text.as_bytes();
@@ -342,6 +343,7 @@ impl Tokenizer<'_> {
                     word.letters += 1;
                     word.scripts |= Script::Latin as u8;
                     word.decorative += 1;
+                    after_other_script = false;
                     c
                 }
                 Folded::Digit(c) => {

@@ -74,6 +74,7 @@ fn invisible_characters_count_only_where_no_script_needs_them() {
         ("שלום \u{200e}abc\u{200f} שלום", 0),
         ("של\u{200e}abc", 0),
         ("של\u{200e}ab\u{200e}c", 1),
+        ("של\u{200e}𝐚𝐛\u{200e}𝐜", 1),
     ] {
         let hidden_in: u32 = Tokenizer::new(text)
             .map(|token| if let Token::Word(word) = token { word.hidden } else { 0 })
