@@ -59,6 +59,10 @@ impl Request {
         self.header(header::ACCEPT, value)
     }
 
+    pub fn has_accept(&self) -> bool {
+        self.headers.iter().any(|(name, _)| name == header::ACCEPT)
+    }
+
     #[must_use]
     pub fn body(mut self, body: impl Into<String>) -> Request {
         self.body = body.into();

@@ -29,8 +29,8 @@ pub struct NegotiationSurvey {
     pub browsers: Vec<(WebClient, Arc<Exchange>)>,
     /// The response to a client that accepts anything (`*/*`).
     pub any: Option<Arc<Exchange>>,
-    /// The response to a client without `Accept`; only requested if a crawler without `Accept` got
-    /// Markdown, or if no crawler was sent.
+    /// The response to a client without `Accept`; only requested if the crawler without `Accept` got
+    /// Markdown, or was not sent.
     pub no_accept: Option<Arc<Exchange>>,
     /// The response to a client that accepts `text/markdown;q=0.5`, and in a second `Accept` line
     /// `text/html`.
@@ -51,7 +51,7 @@ pub struct NegotiationSurvey {
     /// if `unwanted` got Markdown.
     pub lookalike: Option<Arc<Exchange>>,
     /// The responses to crawlers and agents that accept anything, by their product tokens; without those that
-    /// `robots.txt` forbids. The first sends no `Accept`, which means the same as that of the others.
+    /// `robots.txt` forbids. One sends no `Accept`, which means the same as that of the others.
     pub crawlers: Vec<(&'static str, Arc<Exchange>)>,
 }
 
@@ -107,7 +107,8 @@ impl NegotiationSurvey {
             let [exchange] = asker.send([request.header(header::USER_AGENT, user_agent)]).await;
             survey.crawlers.extend(exchange.map(|exchange| (*token, exchange)));
         }
-        let crawler = survey.crawlers.first().map(|(_, exchange)| exchange);
+        let mut crawlers = survey.crawlers.iter().map(|(_, exchange)| exchange);
+        let crawler = crawlers.find(|exchange| !exchange.request.has_accept());
         if survey.negotiates && (crawler.is_none() || got(crawler, Representation::Markdown)) {
             [survey.no_accept] = asker.ask([&[]]).await;
         }
