@@ -166,6 +166,16 @@ fn pages_in_place_of_files_are_found() {
     site.assert_finds("file-is-page", Broken);
     let message = &site.audit().findings[0].message;
     assert!(message.starts_with("/.well-known/security.txt, /.well-known/api-catalog, "), "{message}");
+    let is_sitemap = |asked: &Asked| asked.path() == "/sitemap.xml";
+    let site = FakeSite::with_fault(move |asked, answer| match asked.path() {
+        "/robots.txt" => answer.replaced("Sitemap:", "# Sitemap:"),
+        _ if is_sitemap(asked) => page(),
+        _ => answer,
+    });
+    site.assert_finds("file-is-page", Broken);
+    // Another rule reports the sitemap that `robots.txt` names.
+    let site = FakeSite::with_fault(move |asked, answer| if is_sitemap(asked) { page() } else { answer });
+    site.assert_finds("robots-sitemap-broken", Broken);
     // A redirect to the home page is no file either, but programs see it.
     let site = FakeSite::with_fault(move |asked, answer| {
         if is_fallback(asked) { Answer::new(302, "", "").with("location", "/") } else { answer }

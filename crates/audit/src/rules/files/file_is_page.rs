@@ -2,6 +2,8 @@
 
 use std::sync::Arc;
 
+use frontdesk_convert::Url;
+
 use super::shared::NO_FALLBACK;
 use crate::exchange::{Exchange, Response};
 use crate::group::Group;
@@ -13,8 +15,8 @@ pub(super) static RULE: Rule = Rule {
     id: "file-is-page",
     group: Group::Files,
     severity: Severity::Broken,
-    checks: "`/llms.txt`, the files in `/.well-known/` and the API description are what their names say, or \
-             do not exist.",
+    checks: "`/llms.txt`, `/sitemap.xml`, the files in `/.well-known/` and the API description are what their \
+             names say, or do not exist.",
     matters: "A program that gets 200 takes the page for the file (RFC 9110 §15.3.1). A 404 would tell it \
               that the file does not exist.",
     hurts: "Agents, which read a page as instructions or report a broken file.",
@@ -23,19 +25,26 @@ pub(super) static RULE: Rule = Rule {
 };
 
 /// Reports one finding for all files that return 200 with an HTML page. Skips redirects to a known page,
-/// and an API description that the site names.
+/// an API description that the site names, sitemaps that `robots.txt` names, and those without the extension
+/// `.xml`, which may be pages for people.
 fn check(survey: &Survey, findings: &mut Findings) {
     let (first_requests, files) = (&survey.first_requests, &survey.files);
     // Another rule checks an API description that the site declares; check only a guessed URL here.
     let openapi = files.openapi.as_ref().filter(|_| files.openapi_source == OpenApiSource::Guess);
     let known = [&first_requests.llms, &files.security_txt, &files.api_catalog, &files.skills_index];
+    // Another rule checks the sitemaps that `robots.txt` names.
+    let is_named = |url: &Url| {
+        first_requests.rules.sitemaps.iter().any(|name| first_requests.robots.url().join(name).is_ok_and(|named| named == *url))
+    };
+    let is_unnamed = |url: &Url| url.path().ends_with(".xml") && !is_named(url);
+    let sitemaps = first_requests.sitemaps.iter().filter(|sitemap| is_unnamed(sitemap.url()));
     let is_page = |file: &&Arc<Exchange>| {
         // A redirect to a known page is harmless, because the client sees that it got another URL.
         let is_direct = *file.url() != first_requests.url
             && !first_requests.pages.iter().any(|page| page.url == *file.url());
         is_direct && file.success().is_some_and(Response::is_page)
     };
-    let pages: Vec<_> = known.into_iter().flatten().chain(openapi).filter(is_page).collect();
+    let pages: Vec<_> = known.into_iter().flatten().chain(openapi).chain(sitemaps).filter(is_page).collect();
     if !pages.is_empty() {
         let paths: Vec<_> = pages.iter().map(|file| file.url().path()).collect();
         let answer = if paths.len() == 1 { "returns" } else { "return" };

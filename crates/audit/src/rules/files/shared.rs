@@ -14,8 +14,8 @@ use crate::usage_preferences::{Statement, Syntax, page_statements, robots_statem
 pub(super) const NO_FALLBACK: &[Fix] = &[
     Fix {
         platform: Platform::Any,
-        text: "Publish the file, or return 404: exclude `/robots.txt`, `/llms.txt` and `/.well-known/` from \
-               the rule that serves a page for unknown paths.",
+        text: "Publish the file, or return 404: exclude `/robots.txt`, `/sitemap.xml`, `/llms.txt` and \
+               `/.well-known/` from the rule that serves a page for unknown paths.",
     },
     Fix {
         platform: Platform::Nginx,
@@ -32,8 +32,8 @@ pub(super) const NO_FALLBACK: &[Fix] = &[
     },
     Fix {
         platform: Platform::Apache,
-        text: "`RewriteCond %{REQUEST_URI} !^/(robots\\.txt|llms\\.txt|\\.well-known/)` before the rule that \
-               rewrites to `index.html`.",
+        text: "`RewriteCond %{REQUEST_URI} !^/(robots\\.txt|sitemap\\.xml|llms\\.txt|\\.well-known/)` before \
+               the rule that rewrites to `index.html`.",
     },
 ];
 
