@@ -183,7 +183,8 @@ pub(super) enum InboxCommand {
         #[arg(long, value_name = "N")]
         limit: Option<usize>,
     },
-    /// Print a link that logs you in to the web interface, once and within ten minutes
+    /// Open the web interface with a login link that works once and expires in ten minutes (and print the
+    /// link)
     Open {
         #[command(flatten)]
         folder: SiteFolder,

@@ -127,6 +127,18 @@ pub(super) fn describe_starter_texts(folder: &Path) -> Option<String> {
     (!found.is_empty()).then(|| format!("texts of the starter site are unchanged: {}", found.join(", ")))
 }
 
+/// The error for a `build` without a home page, or that does not exist.
+fn not_a_build(build: &Path) -> anyhow::Error {
+    let shown = build.display();
+    if !build.exists() {
+        return with_hint(anyhow!("{shown} does not exist"), "build the site first");
+    }
+    with_hint(
+        anyhow!("{shown} is not the output of a site generator: it has no index.html or index.htm"),
+        "name the folder into which the site generator writes the pages",
+    )
+}
+
 /// The path of the folder `name` beside `build`.
 fn beside_build(build: &Path, name: &Path) -> PathBuf {
     match (build.file_name(), build.parent()) {
@@ -141,7 +153,7 @@ fn beside_build(build: &Path, name: &Path) -> PathBuf {
 /// beside `folder`, and otherwise absolute. Fails if `build` has no home page, or if the path is not UTF-8.
 fn prebuilt_configuration(folder: &Path, build: &Path) -> anyhow::Result<String> {
     if !has_home_page(build) {
-        bail!("{} is not the output of a site generator: it has no index.html or index.htm", build.display());
+        return Err(not_a_build(build));
     }
     let build = build.canonicalize().with_context(|| format!("cannot resolve {}", build.display()))?;
     let folder = resolve_path(folder);
@@ -187,6 +199,20 @@ mod tests {
         for inside in ["pages-2", "pages/blog"] {
             let error = run(Some(&folder.path().join(inside)), None).expect_err("no site in a site");
             assert!(error.to_string().ends_with("would be inside the folder of another site"), "{error}");
+        }
+    }
+
+    #[test]
+    fn an_error_tells_a_missing_build_from_a_wrong_folder() {
+        let folder = tempfile::tempdir().expect("a folder");
+        let site = folder.path().join("site");
+        let missing = folder.path().join("dist");
+        for (build, expected) in [
+            (missing.as_path(), "does not exist"),
+            (folder.path(), "is not the output of a site generator: it has no index.html or index.htm"),
+        ] {
+            let error = run(Some(&site), Some(build)).map(drop).expect_err("there is no home page");
+            assert!(error.to_string().ends_with(expected), "{error}");
         }
     }
 

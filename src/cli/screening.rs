@@ -266,7 +266,9 @@ fn to_entry(text: &Text, path: &Path, config: &Config) -> anyhow::Result<Entry> 
         *CONTACT
     };
     let parsed = parse(form, Value::Object(fields).to_string().as_bytes());
-    parsed.map_err(|error| fault(path, text.line, &format!("the form `{}` refuses it: {error}", form.name)))
+    parsed.map_err(|error| {
+        fault(path, text.line, &format!("the form `{}` does not accept this text: {error}", form.name))
+    })
 }
 
 fn judge(entry: &Entry, learned: Option<&Learned>, options: &ScreeningOptions) -> ScreeningVerdict {

@@ -14,7 +14,8 @@ use super::x25519::{FileKey, PrivateKey, PublicKey, Stanza, chacha20_poly1305_ke
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum EncryptionError {
-    #[error("the text is longer than 1 MiB, the maximum for encryption")]
+    /// The text is longer than [`MAX_PLAIN_BYTES`](super::MAX_PLAIN_BYTES). The message is for decryption.
+    #[error("its text is longer than 1 MiB, so it was not encrypted by frontdesk")]
     TooLarge,
     /// The file is encrypted to other keys, or its encrypted file key is damaged.
     #[error("the data is encrypted to a key that is not in the identity file")]

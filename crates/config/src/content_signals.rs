@@ -16,8 +16,8 @@ pub(super) fn read(r: &mut Reader<'_>) -> ContentSignals {
             "true",
             "Your preferences for automated use of the content, which robots.txt (Content-Signal, Content-Usage) \
              and the pages (the header Content-Usage) state: building a search index, using pages as input for \
-             an answer, and training models. An unset key states none. `ai_train = false` also asks crawlers \
-             that collect training data to stay away.",
+             an answer, and training models. An unset key states none. `ai_input = false` and \
+             `ai_train = false` also ask the crawlers of these uses to stay away.",
         ),
         ai_input: signal("content_signals.ai_input", "true", ""),
         ai_train: signal("content_signals.ai_train", "false", ""),

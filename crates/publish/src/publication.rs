@@ -83,7 +83,7 @@ pub enum ExclusionReason {
     /// Rules or programs for a hosting provider, at the root of a build or of `static/`.
     #[error("it is for the server of a hosting provider, not for visitors")]
     Hosting,
-    #[error("it holds the packages of the project in this folder")]
+    #[error("it contains installed packages (`node_modules` beside a `package.json`)")]
     Packages,
     #[error("it is a Maildir")]
     Maildir,

@@ -164,12 +164,10 @@ impl LoadCache {
             self.load_once(folder, options, forms).unwrap_or_else(|FileChanged| LoadResult {
                 site: None,
                 faults: vec![
-                    Fault::error(
-                        SITE_FILES,
-                        None,
-                        "changed while they were being loaded, two times in a row",
-                    )
-                    .hint("load the site again when no program writes to its folder or to the build"),
+                    Fault::error(SITE_FILES, None, "changed while they were being loaded, twice in a row").hint(
+                        "once no program writes to the site's folder or to the build, repeat the command, or \
+                         send a running server SIGHUP",
+                    ),
                 ],
                 options: options.clone(),
                 publication: PublicationResult::default(),

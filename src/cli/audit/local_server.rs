@@ -25,7 +25,7 @@ impl LocalServer {
         let program = std::env::current_exe().with_context(|| {
             format!("cannot find the program file of frontdesk, which would serve {}", folder.display())
         })?;
-        let mut child = Command::new(program)
+        let mut child = Command::new(&program)
             .arg("serve")
             .arg(&folder)
             .arg("--isolated")
@@ -34,7 +34,7 @@ impl LocalServer {
             .stdout(Stdio::piped())
             .stderr(Stdio::piped())
             .spawn()
-            .context("cannot start `frontdesk serve` for the folder")?;
+            .with_context(|| format!("cannot start `{} serve {}`", program.display(), folder.display()))?;
         let address = child.stdout.take().and_then(read_address);
         let Some(address) = address else {
             let mut errors = String::new();

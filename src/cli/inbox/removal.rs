@@ -132,8 +132,17 @@ fn discard_by_id(options: &DiscardOptions, console: &mut Console<'_>) -> anyhow:
         show_removal(count, || preview.discard(&mut editor, now)).context(INCOMPLETE)?;
     let code = report_removal(&erased, console)?;
     if stayed > 0 {
-        let were = format!("{} {}", counted(stayed, "submission"), plural(stayed, "was", "were"));
-        writeln!(console.err, "error: {were} released or removed by another program meanwhile")?;
+        let were = plural(
+            stayed,
+            "was not removed by this command: it was",
+            "were not removed by this command: they were",
+        );
+        let remain = plural(stayed, "it if it remains", "those that remain");
+        writeln!(
+            console.err,
+            "error: {} {were} released or removed while it was running; `frontdesk inbox list` shows {remain}",
+            counted(stayed, "submission")
+        )?;
     }
     Ok(if missing + preview.others.len() + stayed == 0 { code } else { ExitCode::FAILURE })
 }

@@ -149,9 +149,9 @@ fn a_faulty_line_is_named_with_its_number() {
         ("{\"name\": \"Ada\"}", "`message` is missing"),
         ("{\"message\": \"Hello\", \"label\": \"good\"}", "`label` is `good`, and must be `spam` or `ham`"),
         ("{\"message\": \"Hello\"", "EOF while parsing an object"),
-        ("{\"message\": \"\"}", "the form `contact` refuses it: "),
+        ("{\"message\": \"\"}", "the form `contact` does not accept this text: "),
         ("{\"form\": \"nosuch\"}", "no form is called `nosuch`; the site has "),
-        ("{\"form\": \"waitlist\", \"email\": \"ada\"}", "the form `waitlist` refuses it: "),
+        ("{\"form\": \"waitlist\", \"email\": \"ada\"}", "the form `waitlist` does not accept this text: "),
         ("plain text", "expected value"),
     ] {
         std::fs::write(&file, format!("{{\"message\": \"Hello\"}}\n\n{line}\n")).expect("it can be written");

@@ -133,7 +133,7 @@ fn an_exclusion_says_why_and_how_to_publish_the_file() {
     check(
         "node_modules/",
         ExclusionReason::Packages,
-        "node_modules/ is not published: it holds the packages of the project in this folder; \
+        "node_modules/ is not published: it contains installed packages (`node_modules` beside a `package.json`); \
          `publish = [\"node_modules/**\"]` in [site] publishes it",
     );
     check(

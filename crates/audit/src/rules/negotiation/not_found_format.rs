@@ -12,7 +12,7 @@ pub(super) static RULE: Rule = Rule {
     checks: "On a site with Markdown, an agent that prefers Markdown gets a 404 as Markdown or short text.",
     matters: "Agents guess URLs and get many 404s. An HTML error page costs them as much as a real page; a \
               few lines with links help them to go on.",
-    hurts: "Agents, which pay for an error page and find no way on.",
+    hurts: "Agents, which spend tokens on an HTML error page and find no links to go on with.",
     fixes: &[Fix {
         platform: Platform::Any,
         text: "Negotiate errors, too: return 404 as Markdown with `Vary: Accept` and links to the home page, \
