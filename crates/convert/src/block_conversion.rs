@@ -607,8 +607,8 @@ fn strike(blocks: &mut [Block]) {
     }
 }
 
-/// Escapes the brackets in inline Markdown without links, which becomes the text of a link, except those of
-/// code and images.
+/// Escapes `[` and `]` in inline Markdown that becomes the text of a link. Leaves code, images, HTML tags and
+/// existing escapes unchanged. `text` must not contain links.
 fn escape_brackets(text: &str) -> String {
     let escape = |(kind, part)| match kind {
         Kind::Open | Kind::Close => ["\\", part],

@@ -181,7 +181,7 @@ impl Dom {
         self.note_attributes(id);
     }
 
-    /// Adds text without a parent.
+    /// Creates a text node, which has no parent yet.
     pub(super) fn push_text(&mut self, text: &str) -> NodeId {
         self.push(Tag::Text, Data::Text(text.into()))
     }

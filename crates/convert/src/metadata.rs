@@ -132,7 +132,7 @@ impl Titles {
     }
 
     /// Whether a declared title consists of `own`, the heading of the content, and `site`, the name of the
-    /// site, in either order.
+    /// site, in either order, with a separator between them.
     pub(super) fn joins(&self, own: &str, site: &str) -> bool {
         let is_joined = |title: &String| {
             title_without(title, site).eq_ignore_ascii_case(own) && !own.eq_ignore_ascii_case(title)

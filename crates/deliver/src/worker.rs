@@ -120,7 +120,8 @@ impl DeliveryWorker {
         let _ = self.options.send(options);
     }
 
-    /// Starts no more attempts, and blocks until those in progress end, or are aborted after `grace`.
+    /// Starts no more attempts, and blocks until those in progress end, or are aborted after `grace`. A
+    /// second call returns at once.
     pub fn stop(&self) {
         let _ = self.stop.send(true);
         let thread = self.thread.lock().unwrap_or_else(PoisonError::into_inner).take();

@@ -54,7 +54,7 @@ pub struct DeskOptions {
     pub confirms_addresses: bool,
     /// The texts of replies, by form, for the forms that configure one.
     pub replies: BTreeMap<String, ReplyTemplate>,
-    /// The site's phrases for screening, which learns from decisions; `None` for the built-in phrases.
+    /// The operator's lexicon ([`DeskOptions::lexicon`]); `None` for the built-in one.
     pub lexicon: Option<Arc<Lexicon>>,
     /// The forms of the site. Lists can be filtered by these forms and by those of stored submissions.
     pub form_set: FormSet,
@@ -68,7 +68,8 @@ pub struct DeskOptions {
 }
 
 impl DeskOptions {
-    /// The phrases for screening, which learns from decisions about submissions.
+    /// The lexicon with which lessons are read when a user decides about a submission: the operator's, or
+    /// else the built-in one.
     pub(super) fn lexicon(&self) -> Arc<Lexicon> {
         self.lexicon.clone().unwrap_or_else(Lexicon::built_in)
     }

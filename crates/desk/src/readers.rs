@@ -23,7 +23,8 @@ impl Readers {
     }
 
     /// Passes an idle connection to `read`, or opens one. Blocks. Closes the connection after an error,
-    /// because it may be lost.
+    /// because it may be lost, and does not retry: an idle connection that the server has closed is an error
+    /// for the caller.
     pub(super) fn with<T>(
         &self,
         read: impl FnOnce(&InboxReader) -> Result<T, StoreError>,

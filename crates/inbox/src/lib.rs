@@ -1,6 +1,8 @@
 //! Submissions, from their acceptance to the operator's last action: intake, screening, the store,
 //! encryption, and the actions that the command line and the web interface share. Returns results, and prints
 //! nothing.
+//!
+//! The thread that removes submissions after the retention period is in `crates/deliver/src/maintenance.rs`.
 
 #![cfg_attr(test, allow(clippy::disallowed_methods, reason = "tests read clocks and wait"))]
 

@@ -299,8 +299,9 @@ impl File {
         });
     }
 
-    /// Prepares the missing encodings of a compressible file. `make` returns `None` for an encoding that is
-    /// not worth sending.
+    /// Prepares the missing encodings. `make` gets the position in [`Encoding::PREFERENCE`] and the encoding.
+    /// It returns `None` for an encoding that is not worth sending; this is remembered, so later calls do not
+    /// try it again. Does nothing for a file that is not compressible.
     fn prepare_missing(&self, make: impl Fn(usize, Encoding) -> Option<Bytes>) {
         if !self.compressible {
             return;

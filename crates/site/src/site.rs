@@ -147,7 +147,8 @@ pub struct Site {
     pub expired: Vec<String>,
     /// The answers to forms that are sent without JavaScript. Empty if the site does not accept such forms.
     pub(super) form_pages: FormPages,
-    /// The rules for paths without an entry, in order.
+    /// The rules with placeholders, in order: those of a later [`Site::add_rules`] call first, and forced
+    /// ones first within each call. Applied to paths that have no [`SiteEntry`].
     rules: RuleList<RedirectRule>,
     /// The rules that require query parameters, in order. They take precedence over all other rules.
     query_rules: RuleList<RedirectRule>,

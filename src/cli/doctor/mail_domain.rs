@@ -39,9 +39,10 @@ impl CheckResult {
     }
 }
 
-/// Checks a domain's records. Without a selector, looks for the DKIM key under [`USUAL_SELECTORS`], in order;
-/// a missing key is then not a problem. A query that fails makes the result of its record
-/// [`CheckResult::Unknown`]. If the first query fails, sends no others, and all results are `Unknown`.
+/// Checks a domain's records. Without a selector, looks for the DKIM key under [`USUAL_SELECTORS`], in order,
+/// and stops at the first selector with a usable key, or whose query fails. It is then no problem if there is
+/// no key, but it is one if all keys that exist are revoked. A query that fails makes the result of its
+/// record [`CheckResult::Unknown`]. If the first query fails, sends no others, and all results are `Unknown`.
 pub(super) fn check_records(
     resolver: &Resolver,
     domain: &str,

@@ -119,8 +119,10 @@ struct LinkList<'a> {
     as_client: WebClient,
 }
 
-/// The links of `llms.txt`, of the content of the HTML pages, of their Markdown, and of the sitemap: at
-/// most [`MAX_LISTED`] of each.
+/// The links of `llms.txt`, of the content of the HTML pages, of their Markdown, and of the sitemap: at most
+/// [`MAX_LISTED`] of each, in the order of [`LinksSurvey::follow_lists`]. Leaves out links with a query in
+/// pages and their Markdown, and links of the Markdown that the HTML has too, if it lacks others. Of the
+/// sitemaps, takes only the last one, if it is a `<urlset>`.
 fn listed_links<'a>(first_requests: &'a FirstRequests, caches: &CachesSurvey) -> [LinkList<'a>; 4] {
     let pages = &first_requests.pages;
     let llms = first_requests

@@ -102,8 +102,9 @@ impl<'a> SourceText<'a> {
         Some(at..at + literal.len())
     }
 
-    /// Applies `edits` in the order of their positions, except those that overlap one before. Of edits with
-    /// the same start, the longest one is applied.
+    /// Applies `edits` in the order of their positions, except those that overlap an edit that was applied
+    /// before. Of edits with the same start, only the longest one is applied; but several insertions (empty
+    /// ranges) at one position do not overlap, and are applied in the given order.
     pub fn apply_edits(&self, mut edits: Vec<(Range<usize>, String)>) -> String {
         edits.sort_by_key(|(range, _)| (range.start, std::cmp::Reverse(range.end)));
         let mut text = String::with_capacity(self.text.len() + edits.len() * 32);

@@ -77,8 +77,8 @@ struct Guide<'a> {
 }
 
 /// Builds the guide to the pages in `folder`, which begins with `introduction`, and adds it to `guides`. If
-/// the list of pages is too long for one guide, also adds a guide for each subfolder with several pages, and
-/// continues the list of the other pages in `llms-2.txt` and so on.
+/// the list of pages is too long for one guide, calls itself for each subfolder with several pages, whose
+/// guide is divided in the same way, and continues the list of the other pages in `llms-2.txt` and so on.
 fn add_guides(
     guides: &mut Vec<(String, String)>,
     context: Guide<'_>,

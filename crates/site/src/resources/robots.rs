@@ -18,8 +18,9 @@ const TRAINERS: [&str; 8] = [
     "Amazonbot", "Bytespider",
 ];
 
-/// Builds `robots.txt`. Crawlers may fetch everything except the forms' endpoints, but AI crawlers that the
-/// operator's signals exclude may fetch nothing.
+/// Builds `robots.txt`. Crawlers may fetch everything except the forms' endpoints, with two exceptions:
+/// `ai-input=no` excludes [`ASSISTANTS`], and `ai-train=no` [`TRAINERS`]. `search=no` is only stated, as are
+/// all preferences, in each group. Ends with the sitemap's URL.
 pub(super) fn build_robots_txt(base_url: &str, signals: ContentSignals) -> String {
     let line = |name, value: String| match &*value {
         "" => String::new(),

@@ -36,7 +36,9 @@ const COMPRESSIONS: [&str; 5] = ["gzip", "br", "deflate", "compress", "zstd"];
 /// The first bytes of gzip (RFC 1952 §2.3.1).
 const GZIP_MAGIC: &[u8] = &[0x1f, 0x8b];
 
-/// Reports at most one finding, because a cache that mixes up one coding also mixes up the others.
+/// Reports the first response that is compressed with a coding the request did not accept, or whose text is
+/// gzip that `Content-Encoding` does not declare (other undeclared codings are not recognized). Stops there,
+/// because one cause usually affects all codings. Notes if cache-busting URLs are refused.
 fn check(survey: &Survey, findings: &mut Findings) {
     if let Some(reason) = survey.caches.fresh_refusal() {
         findings.not_judged(reason);

@@ -34,7 +34,11 @@ fn check(survey: &Survey, findings: &mut Findings) {
     let known = [&first_requests.llms, &files.security_txt, &files.api_catalog, &files.skills_index];
     // Another rule checks the sitemaps that `robots.txt` names.
     let is_named = |url: &Url| {
-        first_requests.rules.sitemaps.iter().any(|name| first_requests.robots.url().join(name).is_ok_and(|named| named == *url))
+        first_requests
+            .rules
+            .sitemaps
+            .iter()
+            .any(|name| first_requests.robots.url().join(name).is_ok_and(|named| named == *url))
     };
     let is_unnamed = |url: &Url| url.path().ends_with(".xml") && !is_named(url);
     let sitemaps = first_requests.sitemaps.iter().filter(|sitemap| is_unnamed(sitemap.url()));

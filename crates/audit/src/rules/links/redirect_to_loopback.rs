@@ -47,7 +47,8 @@ fn check(survey: &Survey, findings: &mut Findings) {
     }
 }
 
-/// Whether the host is this computer: `localhost`, 127.0.0.0/8, 0.0.0.0, `::1` or `::`.
+/// Whether the host is this computer: the name `localhost` or one below it, 127.0.0.0/8, 0.0.0.0, `::1` or
+/// `::`.
 fn is_loopback(url: &Url) -> bool {
     let host = url.host_str().unwrap_or_default().trim_matches(['[', ']']);
     let is_own = |address: std::net::IpAddr| address.is_loopback() || address.is_unspecified();

@@ -184,7 +184,8 @@ impl PgConnection {
         self.describe(pooled, &insert_arrays(into, described.column_types.iter().map(Type::name)))
     }
 
-    /// Prepares what inserting into a table needs, so that later calls of [`Sql::insert`] send only rows.
+    /// Prepares the INSERT statement of a table (behind a pooler: looks up and caches its types), so that
+    /// later calls of [`Sql::insert`] take no extra round trip for that.
     pub(super) fn warm_up_insert(&self, into: &str) -> Result<(), StoreError> {
         match &self.pooled {
             Some(pooled) => self.describe_insert(pooled, into).map(drop),

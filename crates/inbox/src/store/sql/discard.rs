@@ -183,7 +183,8 @@ impl ExpiryStep {
     }
 }
 
-/// The forms whose submissions a step of retention may remove.
+/// The forms that one retention period applies to: `forms.NAME.retention`, or `store.retention` for all
+/// others.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum FormScope {
     Only(String),

@@ -106,7 +106,8 @@ impl Transaction<'_> {
     }
 
     /// Lets a suspicious entry wait for the operator: removes its confirmation and the mail that asks, unless
-    /// that mail has been sent or attempted. The entry then counts as held by screening.
+    /// that mail has been sent or attempted. The entry then counts as held by screening. Does nothing if the
+    /// confirmation is no longer open.
     fn withdraw_confirmation(&self, id: Uuid) -> Result<(), StoreError> {
         let unsent = self.sql.execute(
             "DELETE FROM delivery WHERE submission = ?1 AND channel = ?2 AND state = 'waiting' AND attempts = 0",
@@ -114,7 +115,9 @@ impl Transaction<'_> {
         )?;
         let withdrawn = self.sql.execute(
             "DELETE FROM confirmation WHERE submission = ?1 AND state = 'open'
-             AND (reminds = 0 AND mailed_at IS NULL OR ?2 = 1)",
+             AND ((reminds = 0 AND mailed_at IS NULL) OR ?2 = 1)",
+            // `reminds = 0 AND mailed_at IS NULL`: no mail was queued yet. `?2`: it was queued, and the
+            // statement above has just removed it.
             values![id, unsent],
         )?;
         if withdrawn == 1 {
