@@ -582,13 +582,13 @@ fn an_undo_leaves_out_what_was_delivered_later_with_all_others() {
         fixture.sql("DELETE FROM delivery WHERE state = 'waiting'");
         fixture.editor().deliver_kept(&fixture.options.channels, now()).unwrap()
     };
-    let one = fixture.keep_new(&contact("one"));
+    let one = fixture.accept_new(&contact("one"));
     assert_eq!(deliver_kept(), 1);
     let undo = editor.remember_undo("{}", now()).unwrap();
     assert!(fixture.reader().changed_since(undo, &[one]).unwrap().is_empty());
     assert_eq!(fixture.claim("box", now()).len(), 1);
     fixture.sql("UPDATE attempt SET began_at = 0");
-    let two = fixture.keep_new(&contact("two"));
+    let two = fixture.accept_new(&contact("two"));
     assert_eq!(deliver_kept(), 1);
     assert_eq!(fixture.reader().changed_since(undo, &[one, two]).unwrap(), [two]);
     let later = editor.remember_undo("{}", now()).unwrap();
