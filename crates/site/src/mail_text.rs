@@ -197,12 +197,8 @@ fn with_links(html: &str, known: &[Placeholder<'_>]) -> String {
         let link = names().map(|name| format!("{{{name}}}")).find(|link| rest.starts_with(link));
         let length = link.as_ref().map_or_else(|| markup_length(rest), String::len);
         let (part, after) = rest.split_at(length);
-        match link {
-            Some(link) if !is_in_link => {
-                let _ = write!(linked, "<a href=\"{link}\">{link}</a>");
-            }
-            _ => linked.push_str(part),
-        }
+        let shown = link.filter(|_| !is_in_link).map(|link| format!("<a href=\"{link}\">{link}</a>"));
+        linked.push_str(shown.as_deref().unwrap_or(part));
         let name = part.trim_start_matches(['<', '/']);
         let name = name.split(|c: char| c.is_ascii_whitespace() || matches!(c, '/' | '>')).next();
         if name.is_some_and(|name| name.eq_ignore_ascii_case("a")) {
@@ -216,15 +212,14 @@ fn with_links(html: &str, known: &[Placeholder<'_>]) -> String {
 /// The length of the tag or comment at the beginning of `html`, or 1 if it begins with neither. The content
 /// of a conditional comment, which Outlook reads as HTML, is not part of its length.
 fn markup_length(html: &str) -> usize {
-    let is_comment = html.starts_with("<!--") && !html.starts_with("<!--[");
     let end = match html.as_bytes() {
-        // A comment may be as short as `<!-->`.
-        [b'<', ..] if is_comment => html[2..].find("-->").map(|at| at + 5),
-        [b'<', b'!' | b'?', ..] => html.find('>').map(|at| at + 1),
-        [b'<', b'/', c, ..] | [b'<', c, ..] if c.is_ascii_alphabetic() => Some(tag_length(html)),
-        _ => Some(1),
+        [b'<', b'!', b'-', b'-', c, ..] if *c != b'[' => "-->",
+        [b'<', b'!', ..] => ">",
+        [b'<', b'/', c, ..] | [b'<', c, ..] if c.is_ascii_alphabetic() => return tag_length(html),
+        _ => return 1,
     };
-    end.unwrap_or(html.len())
+    // A comment may be as short as `<!-->`.
+    html[2..].find(end).map_or(html.len(), |at| 2 + at + end.len())
 }
 
 /// Appends the text of a node without Markdown's syntax, except list markers, the `>` of quotations and the
@@ -344,7 +339,7 @@ mod tests {
             ("<a\thref={my_link}>{my_link}</a>", "<a\thref={my_link}>{my_link}</a>"),
             ("<abbr title='a'>{my_link}</abbr>", &*format!("<abbr title='a'>{link}</abbr>")),
             ("a < b {my_link}", &*format!("a &lt; b {link}")),
-            ("**{my_link}** {my_} {", &*format!("<strong>{link}</strong> {{my_}} {{")),
+            ("**{my_link}** {0} {", &*format!("<strong>{link}</strong> {{0}} {{")),
         ] {
             let text = format!("---\nsubject: a\n---\n{markdown}\n");
             let mail = parse_mail("a.md", &text, "en", &[("my_link", None)]).expect("it is valid");
