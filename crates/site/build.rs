@@ -6,8 +6,14 @@ use std::path::{Path, PathBuf};
 use std::{env, fs};
 
 /// The code of the converter, the code that completes its results, and the versions of all libraries.
-const SOURCES: [&str; 5] =
-    ["../convert/src", "../convert/Cargo.toml", "src/prebuilt", "src/prebuilt.rs", "../../Cargo.lock"];
+const SOURCES: [&str; 6] = [
+    "../convert/src",
+    "../convert/Cargo.toml",
+    "../site_rules/src/build_policy.rs",
+    "src/prebuilt",
+    "src/prebuilt.rs",
+    "../../Cargo.lock",
+];
 
 fn main() {
     let root = PathBuf::from(env::var_os("CARGO_MANIFEST_DIR").unwrap_or_default());

@@ -4,7 +4,7 @@ use jiff::Timestamp;
 use jiff::tz::TimeZone;
 use minijinja::{Value, context};
 
-use frontdesk_inbox::time::{format_distance, format_utc};
+use crate::time::{format_distance, format_utc};
 
 /// The clock and the time zone of a request.
 pub(super) struct Clock {

@@ -10,12 +10,12 @@ use jiff::tz::TimeZone;
 use serde_json::Value;
 
 use super::{annotated, json};
+use crate::time::format_local;
 use frontdesk_forms::lead::{LEAD_COLUMNS, LEAD_MEMBERS};
 use frontdesk_forms::text::visible_lines;
 use frontdesk_forms::{EXPORT_COLUMNS, Form, FormSet};
 use frontdesk_inbox::store::{InboxReader, Note};
 use frontdesk_inbox::submission::Submission;
-use frontdesk_inbox::time::format_local;
 use frontdesk_screening::verdict::ScreeningReason;
 
 /// Writes a byte order mark, a header, and one record per submission. Returns the number of submissions. The

@@ -8,11 +8,11 @@ use std::io::Write;
 use serde_json::{Value, json};
 
 use super::annotated::{self, Annotated};
+use crate::time::format_utc;
 use frontdesk_forms::text::escape_unsafe_in_json;
 use frontdesk_inbox::store::{Annotation, InboxReader, Note};
 use frontdesk_inbox::submission::Submission;
 use frontdesk_inbox::submission::delivery::{Attempt, Delivery, Obstacle};
-use frontdesk_inbox::time::format_utc;
 
 /// Writes each submission as a JSON object on one line, with the annotations and notes that `reader` finds.
 /// Returns the number of submissions. Stops at the first error.

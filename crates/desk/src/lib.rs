@@ -48,6 +48,7 @@ mod readers;
 mod sentences;
 mod statistics;
 mod submission_values;
+pub mod time;
 
 pub use guard::HostName;
 pub use mailto::ReplyTemplate;

@@ -54,7 +54,7 @@ pub struct DeskOptions {
     pub confirms_addresses: bool,
     /// The texts of replies, by form, for the forms that configure one.
     pub replies: BTreeMap<String, ReplyTemplate>,
-    /// The operator's lexicon ([`DeskOptions::lexicon`]); `None` for the built-in one.
+    /// The operator's lexicon; `None` for the built-in one.
     pub lexicon: Option<Arc<Lexicon>>,
     /// The forms of the site. Lists can be filtered by these forms and by those of stored submissions.
     pub form_set: FormSet,

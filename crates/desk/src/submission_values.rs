@@ -6,12 +6,12 @@ use super::annotations::annotation_values;
 use super::clock::Clock;
 use super::preview::preview;
 use super::sentences::{Receiver, describe_attempt, describe_failure, describe_signal};
+use crate::time::format_duration;
 use frontdesk_deliver::ChannelOptions;
 use frontdesk_forms::text::{visible, visible_lines};
 use frontdesk_inbox::store::Annotation;
 use frontdesk_inbox::submission::delivery::{Attempt, Delivery, DeliveryState, Obstacle};
 use frontdesk_inbox::submission::{Status, Submission};
-use frontdesk_inbox::time::format_duration;
 
 /// The field that the form's definition names as a heading, or the sender's name, or the address if there is
 /// no name, or a fixed text if there is neither. Control characters are made visible.

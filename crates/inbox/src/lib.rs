@@ -14,7 +14,6 @@ pub mod store;
 pub mod submission;
 #[cfg(any(test, feature = "testing"))]
 pub mod testing;
-pub mod time;
 
 use crate::store::{DatabaseUrl, IdMatch, InboxReader, StoreError};
 

@@ -4,7 +4,6 @@
 
 mod boilerplate;
 mod canonical;
-mod content_security_policy;
 mod conversion;
 mod conversion_cache;
 mod converter;
@@ -28,7 +27,6 @@ use jiff::civil::Date;
 
 use self::boilerplate::find_boilerplate;
 use self::canonical::find_originals;
-use self::content_security_policy::file_policy;
 use self::conversion::{Conversion, Facts, Shared};
 pub(super) use self::conversion_cache::CachePlaces;
 pub use self::conversion_cache::ConversionCache;
@@ -43,6 +41,7 @@ use super::options::{BuildOptions, PageForm, PagesOptions};
 use super::path::encode;
 use super::path_registry::PathRegistry;
 use super::redirects::MAX_HOPS;
+use super::rules::build_policy::file_policy;
 use super::rules::rule_files::read_rules;
 use super::rules::{HeaderRule, RedirectRule, RuleList, RulesDialect, parse_redirects, removes_header};
 use super::site::{Page, PageSummary, Redirect, Role, Site, SiteEntry};

@@ -5,6 +5,7 @@
 //! Cloudflare's redirects default to 302 and take precedence over files, but its rewrites (status 200) do
 //! not.
 
+pub mod build_policy;
 pub mod content_origins;
 pub mod path;
 mod pattern;

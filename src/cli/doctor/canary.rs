@@ -5,8 +5,8 @@ use jiff::Timestamp;
 use super::mail_domain::CheckResult;
 use frontdesk_canary::{Outcome, StepResult, stored_report};
 use frontdesk_deliver::digest::CanaryProblem;
+use frontdesk_desk::time::format_distance;
 use frontdesk_inbox::store::CanaryStatus;
-use frontdesk_inbox::time::format_distance;
 
 /// The canary's last run in words, and each step that was not successful: pairs of a subject and a result.
 /// `is_on` says whether the canary is configured. A single note if it is off, or has not run yet; no steps if

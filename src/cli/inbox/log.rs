@@ -8,9 +8,9 @@ use super::console::Console;
 use crate::cli::output::counted;
 use crate::cli::width::{columns, pad};
 use frontdesk_desk::json as json_lines;
+use frontdesk_desk::time::{format_local, format_utc};
 use frontdesk_forms::text::visible;
 use frontdesk_inbox::store::{LogEntry, OperatorAction};
-use frontdesk_inbox::time::{format_local, format_utc};
 
 /// How many entries of the log one query reads.
 const PAGE: usize = 200;

@@ -14,11 +14,11 @@ use anyhow::{anyhow, bail};
 use super::console::Console;
 use crate::cli::output::{counted, with_hint};
 use frontdesk_config::Config;
+use frontdesk_desk::time::{format_distance, format_local};
 use frontdesk_forms::text::{escape_html, visible};
 use frontdesk_http::{Address, reachable};
 use frontdesk_inbox::session::{self, SecretToken};
 use frontdesk_inbox::store::{Editor, TokenHash};
-use frontdesk_inbox::time::{format_distance, format_local};
 
 /// How long to wait for a listener on this machine.
 const CONNECT_TIMEOUT: Duration = Duration::from_secs(2);

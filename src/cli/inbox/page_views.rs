@@ -14,10 +14,10 @@ use crate::cli::site::SiteFolder;
 use frontdesk_app::page_views::{AgentClass, class_of, names_of};
 use frontdesk_config::Config;
 use frontdesk_desk::json as json_lines;
+use frontdesk_desk::time::parse_date;
 use frontdesk_forms::text::visible;
 use frontdesk_inbox as inbox;
 use frontdesk_inbox::store::{InboxReader, StoreError, ViewFilter, ViewReport, Views};
-use frontdesk_inbox::time::parse_date;
 use frontdesk_site::path;
 
 /// Maximum number of pages and of hosts in text output, unless `--top` sets another one.

@@ -14,12 +14,12 @@ use super::console::Console;
 use crate::cli::output::{exit_code, plural, with_hint};
 use crate::cli::site::SiteFolder;
 use frontdesk_age::{AgeIdentity, EncryptionError};
+use frontdesk_desk::time::TimeArgument;
 use frontdesk_forms::is_form_name;
 use frontdesk_forms::text::visible;
 use frontdesk_inbox as inbox;
 use frontdesk_inbox::store::{Filter, IdMatch, InboxReader, Listing, SearchText, StoreError};
 use frontdesk_inbox::submission::{Status, Submission};
-use frontdesk_inbox::time::TimeArgument;
 
 /// Parses the name of a form. The form need not be configured, because submissions outlive their form.
 pub(super) fn parse_form_name(text: &str) -> Result<String, String> {

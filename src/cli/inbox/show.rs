@@ -13,11 +13,11 @@ use super::table::{GAP, SEALED};
 use crate::cli::output::exit_code;
 use crate::cli::width::{columns, pad};
 use frontdesk_desk::json;
+use frontdesk_desk::time::{format_distance, format_duration, format_time};
 use frontdesk_forms::text::{visible, with_line_feeds};
 use frontdesk_inbox::store::{Annotation, InboxReader, Note, StoreError};
 use frontdesk_inbox::submission::delivery::{Attempt, Delivery, DeliveryState, Obstacle};
 use frontdesk_inbox::submission::{Status, Submission};
-use frontdesk_inbox::time::{format_distance, format_duration, format_time};
 use frontdesk_screening::verdict::ScreeningReason;
 
 /// Prints the submission whose id begins with `id`, as text or as a JSON object. Returns failure if it is not

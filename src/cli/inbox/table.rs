@@ -9,9 +9,9 @@ use anstyle::{AnsiColor, Style};
 use jiff::tz::TimeZone;
 
 use crate::cli::width::{columns, pad, shorten};
+use frontdesk_desk::time::format_local;
 use frontdesk_forms::text::{cut, visible};
 use frontdesk_inbox::submission::{Screening, Status, Submission};
-use frontdesk_inbox::time::format_local;
 
 pub(super) const GAP: &str = "  ";
 /// The text shown instead of the fields of a sealed submission.

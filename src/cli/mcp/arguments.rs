@@ -6,10 +6,10 @@ use serde_json::{Map, Value};
 use uuid::Uuid;
 
 use super::session::ToolError;
+use frontdesk_desk::time::TimeArgument;
 use frontdesk_forms::is_form_name;
 use frontdesk_forms::text::{cut, visible};
 use frontdesk_inbox::store::SearchText;
-use frontdesk_inbox::time::TimeArgument;
 
 /// Maximum length of a quoted value in an error, in characters.
 const MAX_QUOTED: usize = 60;

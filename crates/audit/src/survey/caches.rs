@@ -99,8 +99,8 @@ impl CachesSurvey {
         survey
     }
 
-    /// Whether a response in `agent_first` or `at_page_url` is Markdown: the site has Markdown for agents, at the
-    /// URLs of pages or at least where no cache has a response yet. Also true if only a browser got it.
+    /// Whether a response in `agent_first` or `at_page_url` is Markdown: the site has Markdown for agents, at
+    /// the URLs of pages or at least where no cache has a response yet. Also true if only a browser got it.
     pub fn negotiates(&self) -> bool {
         self.agent_first.iter().chain(&self.at_page_url).any(|exchange| is_markdown(exchange))
     }
@@ -171,8 +171,9 @@ impl CachesSurvey {
         self.browser_first = browser_first;
     }
 
-    /// Sets `not_modified_html`, `not_modified_markdown` and `html_etag_as_agent`. Leaves out the requests whose `ETag`
-    /// is missing, those of an agent if the page has no Markdown, and `html_etag_as_agent` if both tags are the same.
+    /// Sets `not_modified_html`, `not_modified_markdown` and `html_etag_as_agent`. Leaves out the requests
+    /// whose `ETag` is missing, those of an agent if the page has no Markdown, and `html_etag_as_agent` if
+    /// both tags are the same.
     async fn survey_conditions(&mut self, client: &Client, page: &Page, as_agent: WebClient) {
         let etag =
             |exchange: &Arc<Exchange>| exchange.success().map(|response| response.header(header::ETAG));

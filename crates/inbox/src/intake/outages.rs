@@ -44,9 +44,9 @@ impl PassStep {
 pub(super) struct Outages([FailureLog; PassStep::ALL.len()]);
 
 impl Outages {
-    /// Records a pass, which ended with the step `failed`, or with the last one if that is `None`. Returns the
-    /// steps whose outage has begun (`failed`) or ended (the others), in order. Steps after `failed` did not
-    /// run, so their outages go on.
+    /// Records a pass, which ended with the step `failed`, or with the last step if that is `None`. Returns
+    /// the steps whose outage has begun (`failed`) or ended (the others), in order. Steps after `failed` did
+    /// not run, so their outages go on.
     pub fn record(&mut self, failed: Option<PassStep>) -> Vec<PassStep> {
         let mut changed = Vec::new();
         for (step, log) in PassStep::ALL.into_iter().zip(&mut self.0) {

@@ -22,8 +22,8 @@ pub(super) fn open_to_read(url: &DatabaseUrl) -> Result<Box<dyn Sql>, StoreError
 }
 
 /// Opens the database for changes. Fails with [`StoreError::Missing`] if there is none or it is empty, and
-/// with [`StoreError::Locked`] while a PostgreSQL inbox is being copied. `lock_timeout` is how long a statement
-/// waits for locks on a SQLite file.
+/// with [`StoreError::Locked`] while a PostgreSQL inbox is being copied. `lock_timeout` is how long a
+/// statement waits for locks on a SQLite file.
 pub(super) fn open_to_edit(
     url: &DatabaseUrl,
     lock_timeout: Duration,

@@ -9,12 +9,12 @@ use frontdesk_convert::{Converted, Loss, Metadata};
 use frontdesk_process::panics::Panic;
 use serde::{Deserialize, Serialize};
 
-use super::content_security_policy::content_security_policy;
 use super::form_controls::{ShownForm, read_forms};
 use super::forms::FormTexts;
 use super::html_pages::HtmlPage;
 use crate::fault::Fault;
 use crate::options::BuildOptions;
+use crate::rules::build_policy::content_security_policy;
 
 /// Identifies the code that converts pages, and the versions of its libraries: a conversion by other code may
 /// differ.

@@ -8,8 +8,8 @@ use jiff::Timestamp;
 use crate::cli::doctor::mail_domain::CheckResult;
 use crate::cli::output::{DIM, ERROR, GOOD};
 use crate::cli::width::shorten;
+use frontdesk_desk::time::format_distance;
 use frontdesk_forms::text::visible;
-use frontdesk_inbox::time::format_distance;
 
 /// A line of the display: a subject, such as a channel, with its state.
 #[derive(Clone, Debug, PartialEq, Eq)]

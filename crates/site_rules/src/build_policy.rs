@@ -28,14 +28,14 @@ const FILE: &str = base!();
 const SCRIPT: &str = concat!(base!(), " https: blob: 'wasm-unsafe-eval'");
 
 /// The policy of a file that is not HTML.
-pub(super) fn file_policy(media_type: &str) -> &'static str {
+pub fn file_policy(media_type: &str) -> &'static str {
     if media_type.starts_with("text/javascript") { SCRIPT } else { FILE }
 }
 
-/// Builds a policy that permits the page's own inline scripts by hash. If there are more than [`MAX_HASHES`]
+/// Builds a policy that permits the page's own inline scripts by hash. If there are more than 96
 /// scripts or event handlers, permits all inline code of that kind. If the page declares its own policy,
 /// returns only the directive that `<meta>` cannot contain. The policy contains only printable ASCII.
-pub(super) fn content_security_policy(code: &Embedded) -> String {
+pub fn content_security_policy(code: &Embedded) -> String {
     if code.has_policy {
         return "frame-ancestors 'self'".to_owned();
     }
