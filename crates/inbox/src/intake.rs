@@ -11,7 +11,6 @@ mod duplicates;
 mod flood;
 mod lessons;
 mod opinions;
-mod outages;
 mod processor;
 
 use std::collections::BTreeMap;

@@ -19,7 +19,6 @@ use super::IntakeOptions;
 use super::batch::{self, BatchConfig, Processed, Screener};
 use super::lessons::LessonReader;
 use super::opinions;
-use super::outages::{Outages, PassStep};
 use crate::store::{Store, StoreError};
 use crate::submission::visitor_mail::{LimitCounts, MailLimit};
 use frontdesk_process::panics::{self, Part};
@@ -111,7 +110,7 @@ impl Processor {
             counts: counts.clone(),
             announced_at: None,
             limits_logged_at: [None; MailLimit::ALL.len()],
-            outages: Outages::default(),
+            failing: None,
             lessons: LessonReader::default(),
             opinions: OpinionQueue::new(record, counts.opinions.clone()),
             // Mails that an earlier process has delayed may still be waiting.
@@ -151,7 +150,8 @@ struct ProcessorThread {
     announced_at: Option<Instant>,
     /// For each limit on mails to visitors: when its exhaustion was last logged.
     limits_logged_at: [Option<Instant>; MailLimit::ALL.len()],
-    outages: Outages,
+    /// The step that failed in the last pass, as in the log.
+    failing: Option<&'static str>,
     lessons: LessonReader,
     opinions: OpinionQueue,
     /// The time until which mails that ask for a confirmation may be waiting for rspamd.
@@ -160,9 +160,9 @@ struct ProcessorThread {
 
 impl ProcessorThread {
     /// Processes the intake, releases ended floods and queues mails that ask for confirmations: each time a
-    /// submission is accepted, and at intervals. After an error or a panic, retries every second; logs the
-    /// start and the end of such an outage of each step. Returns once the processor is stopped, after a last
-    /// pass whose errors are ignored, or once the store is closed.
+    /// submission is accepted, and at intervals. After an error or a panic, retries every second; logs
+    /// each step that begins to fail, and the end of the outage. Returns once the processor is stopped, after
+    /// a last pass whose errors are ignored, or once the store is closed.
     fn run_until_stopped(mut self) {
         lower_priority(NICE);
         self.options.load().screening.lexicon.prepare();
@@ -175,36 +175,30 @@ impl ProcessorThread {
             // Read the flag before the pass, which then processes everything that was accepted before the
             // stop.
             let is_last = self.is_stopping.load(Relaxed);
-            let failed = self.run_pass().err();
-            if is_last || matches!(failed, Some((_, StoreError::Closed))) {
-                return;
-            }
-            for step in self.outages.record(failed.as_ref().map(|(step, _)| *step)) {
-                match &failed {
-                    Some((own, error)) if *own == step => step.log_failure(error),
-                    _ => step.log_recovery(),
+            let mut step = "process the intake, so accepted submissions are neither screened nor delivered";
+            let done = panics::catch(Part::Submission, || {
+                self.process_all()?;
+                step = "release what ended floods held";
+                self.release_ended_floods()?;
+                step = "queue mails that ask visitors to confirm their addresses";
+                self.queue_confirmations()
+            });
+            match done.unwrap_or_else(|panic| Err(StoreError::Panicked(panic.to_string()))) {
+                _ if is_last => return,
+                Ok(()) if self.failing.take().is_some() => {
+                    tracing::info!("submissions are processed without errors again");
+                }
+                Ok(()) => {}
+                Err(StoreError::Closed) => return,
+                Err(error) => {
+                    if self.failing.replace(step) != Some(step) {
+                        tracing::warn!(%error, "could not {step}; will retry every second");
+                    }
+                    thread::sleep(RETRY_DELAY);
+                    self.store.events().accepted.notify_one();
                 }
             }
-            if failed.is_some() {
-                thread::sleep(RETRY_DELAY);
-                self.store.events().accepted.notify_one();
-            }
         }
-    }
-
-    /// Runs the steps of a pass in order, up to the first one that fails or panics. Returns that step and its
-    /// error.
-    fn run_pass(&mut self) -> Result<(), (PassStep, StoreError)> {
-        for step in PassStep::ALL {
-            let done = panics::catch(Part::Submission, || match step {
-                PassStep::Intake => self.process_all(),
-                PassStep::Floods => self.release_ended_floods(),
-                PassStep::Confirmations => self.queue_confirmations(),
-            });
-            let done = done.unwrap_or_else(|panic| Err(StoreError::Panicked(panic.to_string())));
-            done.map_err(|error| (step, error))?;
-        }
-        Ok(())
     }
 
     /// How long to wait for the next submission before looking for other work. Also clears

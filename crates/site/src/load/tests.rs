@@ -971,7 +971,7 @@ fn assets_with_one_path_are_a_fault() {
     let loaded = load(bench.folder.path(), &bench.options, &[]);
     let errors = loaded.faults.iter().filter(|fault| fault.severity == Severity::Error);
     assert_eq!(
-        errors.map(ToString::to_string).collect::<Vec<_>>(),
+        errors.map(|fault| format!("{}: {}", fault.place, fault.message)).collect::<Vec<_>>(),
         [
             "assets/b.svg: the path `/assets/b.svg` is taken by pages/assets/b.svg",
             "pages/d.svg: the path `/d.svg` is taken by static/d.svg",

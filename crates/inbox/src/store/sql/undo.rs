@@ -57,17 +57,14 @@ impl InboxReader {
         // `Editor::deliver_kept` logs one entry for all submissions. It queues those without a delivery to
         // the team, so none of their attempts began before it. This is also true of deliveries that were
         // queued before it and not attempted yet: it is harmless not to undo their changes.
-        let earliest =
-            "SELECT min(at) FROM operator_log WHERE id > ?1 AND submission IS NULL AND action = 'deliver'";
-        if let Some(at) = self.sql.one_value::<Option<Timestamp>>(earliest, values![undo])? {
-            let is_queued = format!(
-                "SELECT 1 FROM delivery WHERE submission = ?1 AND {TO_TEAM} AND NOT EXISTS
-                     (SELECT 1 FROM attempt WHERE submission = ?1 AND {TO_TEAM} AND began_at < ?2)"
-            );
-            for id in ids {
-                if !changed.contains(id) && self.sql.exists(&is_queued, values![*id, at])? {
-                    changed.push(*id);
-                }
+        let queued = format!(
+            "SELECT 1 FROM operator_log l WHERE id > ?1 AND submission IS NULL AND action = 'deliver'
+             AND EXISTS (SELECT 1 FROM delivery WHERE submission = ?2 AND {TO_TEAM})
+             AND NOT EXISTS (SELECT 1 FROM attempt WHERE submission = ?2 AND {TO_TEAM} AND began_at < l.at)"
+        );
+        for id in ids {
+            if self.sql.exists(&queued, values![undo, *id])? {
+                changed.push(*id);
             }
         }
         Ok(changed)

@@ -301,7 +301,8 @@ fn a_damaged_delivery_is_parked_until_a_retry_and_holds_up_no_other() {
             let retry = Retry { parked_only: true, ..Retry::default() };
             assert_eq!(fixture.editor().retry(&retry, at(201)).unwrap(), 1, "{damage}");
             let again = fixture.claim("box", at(201));
-            assert_eq!((ids(&again), again[0].uncertain as usize), (vec![damaged], attempts), "{damage}");
+            let uncertain = usize::try_from(again[0].uncertain).unwrap();
+            assert_eq!((ids(&again), uncertain), (vec![damaged], attempts), "{damage}");
         }
     }
 }
