@@ -150,7 +150,8 @@ fn beside_build(build: &Path, name: &Path) -> PathBuf {
 }
 
 /// Renders the configuration in `folder` for a build, whose path in it is relative if the build is inside or
-/// beside `folder`, and otherwise absolute. Fails if `build` has no home page, or if the path is not UTF-8.
+/// beside `folder`, and otherwise absolute. Fails if `build` has no home page, or if no value of the
+/// configuration can be this path.
 fn prebuilt_configuration(folder: &Path, build: &Path) -> anyhow::Result<String> {
     if !has_home_page(build) {
         return Err(not_a_build(build));
@@ -161,9 +162,11 @@ fn prebuilt_configuration(folder: &Path, build: &Path) -> anyhow::Result<String>
     // path.
     let beside = || Some(Path::new("..").join(build.strip_prefix(folder.parent()?).ok()?));
     let path = build.strip_prefix(&folder).map(Path::to_owned).ok().or_else(beside).unwrap_or(build.clone());
-    let Some(path) = path.to_str() else {
-        let error = anyhow!("the path of the build is not valid UTF-8: {}", path.display());
-        return Err(with_hint(error, "rename the folder: the configuration is UTF-8 text"));
+    let can_be_named = |path: &&str| !path.chars().any(char::is_control) && path.trim() == *path;
+    let Some(path) = path.to_str().filter(can_be_named) else {
+        let error = anyhow!("the configuration cannot contain the path of the build, {}", path.display());
+        let hint = "rename the folder: the path must be UTF-8, without control characters and without spaces at its ends";
+        return Err(with_hint(error, hint));
     };
     Ok(PREBUILT.replace("BUILD", &toml_string(path)))
 }
@@ -287,7 +290,7 @@ mod tests {
     fn the_configuration_of_a_build_has_no_faults() {
         let folder = tempfile::tempdir().expect("a folder");
         let site = folder.path().join("site");
-        for name in ["dist", "a \"b\" \\c \u{e9}", "\u{7f}\u{1b}\n\u{202e}\u{e0041}"] {
+        for name in ["dist", "a \"b\" \\c \u{e9}", "\u{202e}\u{ad}\u{e0041}"] {
             let build = folder.path().join(name);
             std::fs::create_dir(&build).expect("a folder");
             assert!(run(Some(&site), Some(&build)).is_err(), "there is no home page");
@@ -305,16 +308,21 @@ mod tests {
     }
 
     #[test]
-    fn a_build_whose_path_is_not_utf_8_is_refused() {
+    fn a_build_that_the_configuration_cannot_name_is_refused() {
         let folder = tempfile::tempdir().expect("a folder");
         let at = |name: &[u8]| folder.path().join(OsStr::from_bytes(name));
-        let build = at(b"d\xffst");
-        std::fs::create_dir(&build).expect("a folder");
-        std::fs::write(build.join("index.html"), "<!doctype html><title>Home</title>").expect("a file");
-        let error = run(Some(&at(b"site")), Some(&build)).expect_err("TOML cannot name the build");
-        assert!(error.to_string().starts_with("the path of the build is not valid UTF-8: "), "{error}");
-        assert!(!at(b"site").exists());
+        let names: [&[u8]; 4] = [b"dist ", b"d\x7fst", b"d\nst", b"d\xffst"];
+        for name in names {
+            let build = at(name);
+            std::fs::create_dir(&build).expect("a folder");
+            std::fs::write(build.join("index.html"), "<!doctype html><title>Home</title>").expect("a file");
+            let error = run(Some(&at(b"site")), Some(&build)).expect_err("it has no valid path");
+            let expected = "the configuration cannot contain the path of the build, ";
+            assert!(error.to_string().starts_with(expected), "{error}");
+            assert!(!at(b"site").exists());
+        }
         // A relative path does not contain the folder above.
+        let build = at(b"d\xffst");
         std::fs::create_dir(build.join("dist")).expect("a folder");
         std::fs::rename(build.join("index.html"), build.join("dist/index.html")).expect("it is moved");
         run(None, Some(&build.join("dist"))).expect("it can be written");
