@@ -209,12 +209,14 @@ mod tests {
     fn an_error_tells_a_missing_build_from_a_wrong_folder() {
         let folder = tempfile::tempdir().expect("a folder");
         let site = folder.path().join("site");
-        let missing = folder.path().join("dist");
+        std::fs::create_dir(folder.path().join("sources")).expect("a folder");
         for (build, expected) in [
-            (missing.as_path(), "does not exist"),
-            (folder.path(), "is not the output of a site generator: it has no index.html or index.htm"),
+            ("dist", "does not exist"),
+            ("sources", "is not the output of a site generator: it has no index.html or index.htm"),
         ] {
-            let error = run(Some(&site), Some(build)).map(drop).expect_err("there is no home page");
+            let error = run(Some(&site), Some(&folder.path().join(build)))
+                .map(drop)
+                .expect_err("there is no home page");
             assert!(error.to_string().ends_with(expected), "{error}");
         }
     }
