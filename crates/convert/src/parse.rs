@@ -97,21 +97,19 @@ impl Feeder<'_> {
         self.feed_to(page.len())
     }
 
-    /// Feeds a start tag and, if no tags are read after it, the element's text with its end tag. Returns
-    /// where they end. Comments in a script can hide its end tag, so only the tokenizer knows the right one.
+    /// Feeds a start tag and, if the tree builder reads no tags after it, passes over the element's text.
+    /// Returns where its end tag or, if there is none, the page ends.
     fn feed_raw_text(&mut self, start: &ScannedTag<'_>) -> Option<usize> {
-        let mut at = start.end;
-        self.feed_to(at)?;
-        while self.tokenizer.sink.is_raw.get() {
-            let page = self.html.as_bytes();
-            let Some(tag) = find_end_tag(page, at, start.name, self.max_attributes) else {
-                return Some(page.len());
-            };
-            self.leave_out(tag.excess)?;
-            at = tag.end;
-            self.feed_to(at)?;
+        self.feed_to(start.end)?;
+        if !self.tokenizer.sink.is_raw.get() {
+            return Some(start.end);
         }
-        Some(at)
+        let page = self.html.as_bytes();
+        let Some(end_tag) = find_end_tag(page, start.end, start.name, self.max_attributes) else {
+            return Some(page.len());
+        };
+        self.leave_out(end_tag.excess)?;
+        Some(end_tag.end)
     }
 
     /// Feeds the page up to the excess attributes of a tag, and leaves these out.
@@ -425,6 +423,8 @@ mod tests {
             format!("<!-- a<b{words} -->"),
             format!("<style>a<b{words}</style {words}>"),
             format!("<textarea><b{words}</textarea>"),
+            format!("<script><!-- <script> document.write('</script{words}')</script>"),
+            format!("<script><!--<script></script a=\"></script><p title='\">{words}'>"),
             format!("<svg><desc><![CDATA[<b{words}]]></desc></svg>"),
             format!("<p title = '<b{words}>'></p{words}>"),
         ] {
@@ -434,13 +434,15 @@ mod tests {
         }
     }
 
-    /// The elements and texts of a page, each element with its first 200 attributes.
+    /// The elements and texts of a page, each element with its first 200 attributes. Checks that no element
+    /// has more than the maximum.
     fn tree(html: &str, max_attributes: usize) -> String {
         let dom = parse_within(html, max_attributes);
         let mut out = String::new();
         for id in dom.descendants(DOCUMENT) {
             match &dom.node(id).data {
                 Data::Element(element) => {
+                    assert!(element.attributes.len() <= max_attributes, "{html}");
                     let names = element.attributes.iter().map(|attribute| &*attribute.name.local);
                     let names = names.take(MAX_ATTRIBUTES).collect::<Vec<_>>().join(" ");
                     write!(out, "<{} {names} ", element.name.local).expect("a string");
@@ -510,7 +512,7 @@ mod tests {
         };
         let words: String = (0..MAX_ATTRIBUTES + 20).map(|i| format!(" w{i}")).collect();
         for _ in 0..20_000 {
-            let mut html = String::new();
+            let mut html = ["", "", "<script>", "<script><!--<script>"][next(4)].to_owned();
             for _ in 0..next(14) {
                 html.push_str(PARTS[next(PARTS.len())]);
                 if next(6) == 0 {

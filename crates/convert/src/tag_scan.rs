@@ -2,7 +2,7 @@
 //! does (§13.2.5). Only the tree builder knows whether the content of `<script>`, `<title>` and the like has
 //! tags, and whether a CDATA section is one, so callers decide that.
 
-use memchr::{memchr, memmem};
+use memchr::{memchr, memchr2, memmem};
 
 /// Elements whose content is text without tags, unless they are in SVG or MathML or the tree builder ignores
 /// them. `<noscript>` is missing because the parser runs no scripts.
@@ -34,7 +34,8 @@ pub(super) struct Tag<'a> {
 }
 
 impl Tag<'_> {
-    /// Whether the tag may begin text without tags ([`RAW_TEXT`]), which [`find_end_tag`] ends.
+    /// Whether this is the start tag of an element in [`RAW_TEXT`]. If the tree builder agrees, the content
+    /// is raw text, up to the tag that [`find_end_tag`] finds.
     pub(super) fn may_begin_raw_text(&self) -> bool {
         !self.is_end && RAW_TEXT.iter().any(|raw| raw.eq_ignore_ascii_case(self.name))
     }
@@ -63,19 +64,41 @@ pub(super) fn next_markup(page: &[u8], from: usize, max_attributes: usize) -> Op
     }
 }
 
-/// Finds the next end tag of an element at or after `from`, which is in the element's raw text.
+/// Finds the end tag of an element whose raw text begins at `from`. In a script, `<!-- <script>` hides the
+/// next end tag, unless `-->` comes first (§13.2.5.15 to §13.2.5.31).
 pub(super) fn find_end_tag<'a>(
     page: &'a [u8],
     from: usize,
     name: &[u8],
     max_attributes: usize,
 ) -> Option<Tag<'a>> {
-    memmem::find_iter(page.get(from..)?, b"</").find_map(|found| {
-        let start = from + found;
-        let (found, after) = split_name(&page[start + 2..]);
-        let is_whole = found.eq_ignore_ascii_case(name) && !after.is_empty();
-        is_whole.then(|| scan_tag(page, start, true, max_attributes))
-    })
+    let is_script = name.eq_ignore_ascii_case(b"script");
+    let is_named = |at: usize| {
+        let (found, after) = split_name(page.get(at..).unwrap_or_default());
+        found.eq_ignore_ascii_case(name) && !after.is_empty()
+    };
+    // Whether the text is in a comment, and whether that has a start tag without its end tag.
+    let (mut is_escaped, mut is_hidden) = (false, false);
+    let mut at = from;
+    loop {
+        at += memchr2(b'<', b'-', page.get(at..)?)?;
+        let rest = &page[at..];
+        if rest.starts_with(b"</") && is_named(at + 2) {
+            if !is_hidden {
+                return Some(scan_tag(page, at, true, max_attributes));
+            }
+            is_hidden = false;
+        } else if is_escaped && rest.starts_with(b"<") && is_named(at + 1) {
+            is_hidden = true;
+        } else if is_escaped && rest.starts_with(b"-->") {
+            (is_escaped, is_hidden) = (false, false);
+        } else if is_script && rest.starts_with(b"<!--") {
+            is_escaped = true;
+            // The dashes can be those of the comment's end, as in `<!-->`.
+            at += 1;
+        }
+        at += 1;
+    }
 }
 
 /// The position after the first `pattern` at or after `from`; the length of the page if there is none.
