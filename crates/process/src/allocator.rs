@@ -17,6 +17,11 @@ const MMAP_THRESHOLD: libc::c_int = 4 << 20;
 #[cfg(target_env = "gnu")]
 const TRIM_THRESHOLD: libc::c_int = 16 << 20;
 
+/// The maximum number of threads that release the ends of arenas, because the number of threads of the
+/// process may be limited.
+#[cfg(target_env = "gnu")]
+const MAX_RELEASERS: libc::c_int = 32;
+
 /// A multiple of the size of a page, on all systems.
 #[cfg(target_env = "gnu")]
 const PAGE: usize = 64 << 10;
@@ -58,24 +63,28 @@ pub fn release_memory() {
 /// so only for the main arena. Once the example site is loaded, the end of another one has 6 MB.
 ///
 /// A new thread gets an arena that no thread uses, or else the next one in a circle. Twice as many threads as
-/// there are arenas therefore use all of them, with rare exceptions.
+/// there are arenas, at most [`MAX_RELEASERS`], therefore use most of them.
 #[cfg(target_env = "gnu")]
 fn release_ends() {
     let (ended, ends) = std::sync::mpsc::channel();
     let gate = &std::sync::Mutex::new(());
+    let turn = &std::sync::Mutex::new(());
     std::thread::scope(|scope| {
         let closed = gate.lock();
         let spawn = |_| {
             let ended = ended.clone();
             let run = move || {
+                // One after another: the blocks of all would need much address space.
+                let own_turn = turn.lock();
                 release_end();
+                drop(own_turn);
                 let _ = ended.send(());
                 // Keep the arena until all threads have theirs.
                 drop(gate.lock());
             };
             std::thread::Builder::new().stack_size(64 << 10).spawn_scoped(scope, run).ok()
         };
-        let started = (0..2 * max_arenas()).map_while(spawn).count();
+        let started = (0..MAX_RELEASERS.min(2 * max_arenas())).map_while(spawn).count();
         ends.iter().take(started).count();
         drop(closed);
     });
