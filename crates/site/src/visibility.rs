@@ -55,12 +55,12 @@ impl Visibility {
             "hidden" => unlisted(withheld(flag?)),
             "noindex" | "robotsnoindex" => noindex(flag?),
             "robots" => noindex(robots_forbid_index(value)?),
-            // The tables for keys that a theme reads: `params` in Hugo, and `extra` in Zola.
-            "params" | "extra" => noindex(Self::read(value.as_object()?).noindex),
-            // In Grav, `metadata` is a table of `<meta>` elements.
-            "metadata" if robots_forbid_index(value.get("robots")?) == Some(true) => noindex(true),
-            // In VitePress, Starlight and VuePress, these are lists of elements for the head of the page.
-            "head" | "meta" if has_robots_meta(value) => noindex(true),
+            // Keys that a theme reads (`params` in Hugo, `extra` in Zola), and elements for the head of the
+            // page, as a table (`metadata` in Grav) or a list (VitePress, Starlight, VuePress).
+            "params" | "extra" | "metadata" | "head" | "meta" => {
+                let is_noindex = |table| Self::read(table).noindex;
+                noindex(value.as_object().is_some_and(is_noindex) || has_robots_meta(value))
+            }
             "sitemap" => match value.as_object() {
                 Some(table) => {
                     unlisted(withheld(["disable", "exclude"].iter().any(|key| is_true(table.get(*key)))))
@@ -139,7 +139,8 @@ fn has_robots_meta(value: &Value) -> bool {
         Value::Array(list) => list.iter().any(has_robots_meta),
         Value::Object(table) => {
             let attribute = |name: &str| table.get(name)?.as_str();
-            attribute("name") == Some("robots") && attribute("content").is_some_and(forbids_index)
+            attribute("name").is_some_and(|name| name.eq_ignore_ascii_case("robots"))
+                && attribute("content").is_some_and(forbids_index)
                 || table.values().any(has_robots_meta)
         }
         _ => false,
@@ -224,6 +225,10 @@ mod tests {
             ),
             (json!({"meta": [{"name": "robots", "content": "noindex"}]}), None, None, Some(true)),
             (json!({"meta": [{"name": "robots", "content": "index"}]}), None, None, None),
+            (json!({"metadata": [{"name": "Robots", "content": "noindex"}]}), None, None, Some(true)),
+            (json!({"metadata": {"noindex": true}}), None, None, Some(true)),
+            (json!({"meta": {"robots": "noindex"}, "head": null}), None, None, Some(true)),
+            (json!({"head": {"robots": "index"}, "metadata": []}), None, None, None),
         ] {
             let read = Visibility::read(matter.as_object().expect("a table"));
             assert_eq!(
