@@ -264,9 +264,8 @@ pub fn is_this_machine(host: &str) -> bool {
 
 fn load_roots(options: &SmtpOptions) -> Result<Arc<ClientConfig>, String> {
     let config = tls_config(options.extra_roots.as_ref());
-    config
-        .map(Arc::new)
-        .map_err(|error| format!("TLS cannot be set up; check the channel's `ca_file`: {error}"))
+    let hint = if options.extra_roots.is_some() { "; check the channel's `ca_file`" } else { "" };
+    config.map(Arc::new).map_err(|error| format!("TLS cannot be set up{hint}: {error}"))
 }
 
 #[cfg(test)]

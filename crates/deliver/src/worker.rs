@@ -639,7 +639,7 @@ async fn deliver_submission(
     let outcome = match handover.track(tokio::time::timeout(LONGEST_ATTEMPT, send)).await {
         Ok(Ok(outcome)) => outcome,
         Ok(Err(panic)) => {
-            tracing::error!(%id, channel = lease.channel, "{panic} ended a delivery attempt, which counts as failed");
+            tracing::error!(%id, channel = lease.channel, "{panic} ended a delivery attempt; see `frontdesk inbox show ID`");
             let cause = if was_pending { Cause::Uncertain } else { Cause::Unclear };
             Outcome::failed(cause, panic.to_string())
         }

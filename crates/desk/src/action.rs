@@ -228,7 +228,7 @@ fn apply(
         Change::Hold => match changes.hold(submission, None, now)? {
             Held::Held { .. } => "held",
             Held::AlreadyHeld => "already-held",
-            Held::AlreadyDelivered => "already-delivered",
+            Held::NothingToHold => "already-delivered",
             Held::Missing => "gone",
         },
         // A second click on the button of a held submission must not deliver it without a confirmation.

@@ -25,8 +25,9 @@ pub enum Held {
         deliveries: usize,
     },
     AlreadyHeld,
-    /// Every channel has received the submission, or the submission has not been processed yet.
-    AlreadyDelivered,
+    /// There is no delivery to hold: every channel has received the submission, or the server has not
+    /// processed it yet.
+    NothingToHold,
     Missing,
 }
 
@@ -89,8 +90,7 @@ impl<'a> Changes<'a> {
     ) -> Result<Held, StoreError> {
         let id = submission.id;
         if !self.editor.hold(id, because.unwrap_or(DEFAULT_REASON), now)? {
-            let unchanged =
-                if submission.held.is_some() { Held::AlreadyHeld } else { Held::AlreadyDelivered };
+            let unchanged = if submission.held.is_some() { Held::AlreadyHeld } else { Held::NothingToHold };
             return Ok(if self.exists(id)? { unchanged } else { Held::Missing });
         }
         let deliveries = self.reader.deliveries(id)?;

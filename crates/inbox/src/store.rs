@@ -50,7 +50,6 @@ pub use sql::copy::{Copied, CopyError, copy_inbox};
 pub use sql::discard::{Expired, FormScope, HeldFilter, HeldSummary, SourcePrefix};
 pub use sql::editor::{Editor, Retry};
 pub use sql::flood::{Flood, FormRate, FormRates, NetworkRates};
-pub use sql::inbox_use::Readership;
 pub use sql::intake::{Accepted, Accepting, HoldCause, NewSubmission, Original, PendingRow, has_channel_for};
 pub use sql::lesson::Lessons;
 pub use sql::listing::Listing;
@@ -63,6 +62,7 @@ pub use sql::page_views::{
 };
 pub use sql::person::PersonSummary;
 pub use sql::read::{ChannelState, IdMatch, InboxReader};
+pub use sql::readership::Readership;
 pub use sql::release_and_remove::Erased;
 pub use sql::rows::{Filter, day, day_number};
 pub use sql::saved_view::{MAX_VIEW_NAME, MAX_VIEWS, Saved, SavedView};

@@ -121,7 +121,7 @@ pub(in crate::cli) fn describe_hold(held: Held) -> Option<String> {
             format!("is held until `frontdesk inbox release`{late}")
         }
         Held::AlreadyHeld => "is already held".to_owned(),
-        Held::AlreadyDelivered => "is already delivered: there is nothing to hold".to_owned(),
+        Held::NothingToHold => "has no delivery to hold: it is delivered, or not processed yet".to_owned(),
         Held::Missing => return None,
     })
 }

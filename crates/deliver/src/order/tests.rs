@@ -89,7 +89,7 @@ fn due(id: u128, rank: i64, failures: u32, due_at: i64) -> DueDelivery {
         channel: "box".to_owned(),
         rank,
         due_at: Timestamp::from_millisecond(due_at).expect("it is a time"),
-        has_expired_lease: false,
+        is_sending: false,
         attempts: failures,
         failures,
         interrupted: 0,

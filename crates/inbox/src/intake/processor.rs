@@ -110,7 +110,7 @@ impl Processor {
             counts: counts.clone(),
             announced_at: None,
             limits_logged_at: [None; MailLimit::ALL.len()],
-            failing: None,
+            failing: Vec::new(),
             lessons: LessonReader::default(),
             opinions: OpinionQueue::new(record, counts.opinions.clone()),
             // Mails that an earlier process has delayed may still be waiting.
@@ -150,8 +150,8 @@ struct ProcessorThread {
     announced_at: Option<Instant>,
     /// For each limit on mails to visitors: when its exhaustion was last logged.
     limits_logged_at: [Option<Instant>; MailLimit::ALL.len()],
-    /// The step that failed in the last pass, as in the log.
-    failing: Option<&'static str>,
+    /// The steps that have failed, as in the log, since the last pass without an error.
+    failing: Vec<&'static str>,
     lessons: LessonReader,
     opinions: OpinionQueue,
     /// The time until which mails that ask for a confirmation may be waiting for rspamd.
@@ -185,13 +185,15 @@ impl ProcessorThread {
             });
             match done.unwrap_or_else(|panic| Err(StoreError::Panicked(panic.to_string()))) {
                 _ if is_last => return,
-                Ok(()) if self.failing.take().is_some() => {
+                Ok(()) if !self.failing.is_empty() => {
+                    self.failing.clear();
                     tracing::info!("submissions are processed without errors again");
                 }
                 Ok(()) => {}
                 Err(StoreError::Closed) => return,
                 Err(error) => {
-                    if self.failing.replace(step) != Some(step) {
+                    if !self.failing.contains(&step) {
+                        self.failing.push(step);
                         tracing::warn!(%error, "could not {step}; will retry every second");
                     }
                     thread::sleep(RETRY_DELAY);

@@ -12,7 +12,7 @@ use std::path::Path;
 
 use super::error::StoreError;
 use super::postgres::connection::PgConnection;
-use super::postgres::lease::MaintenanceLease;
+use super::postgres::maintenance_lease::MaintenanceLease;
 use super::sqlite::files::with_suffix;
 use super::url::DatabaseUrl;
 

@@ -6,7 +6,7 @@
 
 pub(super) mod commit;
 pub(crate) mod connection;
-pub(super) mod lease;
+pub(super) mod maintenance_lease;
 mod registration;
 
 use std::time::{Duration, Instant};

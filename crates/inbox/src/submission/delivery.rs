@@ -126,8 +126,8 @@ pub struct DueDelivery {
     /// The priority of the delivery: those with lower ranks are sent first.
     pub rank: i64,
     pub due_at: Timestamp,
-    /// Whether the latest attempt is still recorded as in progress, although its lease has expired.
-    pub has_expired_lease: bool,
+    /// Whether the latest attempt is recorded as in progress. If the delivery is due, its lease has expired.
+    pub is_sending: bool,
     /// The number of attempts so far, interrupted ones included.
     pub attempts: u32,
     /// The number of failures since the delivery was queued.
@@ -144,7 +144,7 @@ impl DueDelivery {
     /// Whether an attempt counts towards [`Candidates::high_volume`]: a first attempt for a high-volume
     /// network. An interrupted attempt was counted when it began.
     pub fn is_paced(&self) -> bool {
-        self.rank >= HIGH_VOLUME_RANK && !self.is_retry() && !self.has_expired_lease
+        self.rank >= HIGH_VOLUME_RANK && !self.is_retry() && !self.is_sending
     }
 
     /// Whether one of the leases in `under_way` is for this delivery, with any number of the attempt.

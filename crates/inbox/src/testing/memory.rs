@@ -109,7 +109,7 @@ impl MemoryInbox {
         }
     }
 
-    /// Stores a waiting delivery of an empty submission. Ignores `has_expired_lease`, `attempts` and
+    /// Stores a waiting delivery of an empty submission. Ignores `is_sending`, `attempts` and
     /// `interrupted`.
     pub fn queue(&self, found: &DueDelivery) {
         let DueDelivery { submission, channel, rank, due_at, failures, .. } = found;

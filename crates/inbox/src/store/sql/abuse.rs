@@ -60,7 +60,8 @@ impl Transaction<'_> {
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Abuse {
     pub submissions: usize,
-    /// The submissions that screening or a flood held, including those that were released.
+    /// The number of submissions that were held by screening or because of a flood, including those that
+    /// were released since.
     pub held: usize,
     /// The number of false positives: held submissions that were released.
     pub released: usize,
@@ -70,7 +71,7 @@ pub struct Abuse {
     pub source_count: usize,
     /// The sources with the most submissions and refused requests in total, in descending order.
     pub sources: Vec<RefusedSource>,
-    /// The signals of the submissions that screening or a flood held, most frequent first.
+    /// The signals of the submissions in `held`, most frequent first.
     pub signals: Vec<SignalCount>,
     pub agent_count: usize,
     /// The agents with the most submissions, in descending order.

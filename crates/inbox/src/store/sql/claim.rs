@@ -77,7 +77,7 @@ impl Transaction<'_> {
         let high_volume = pace.as_ref().map_or(usize::MAX, Pace::remaining);
         let mut claimed = Vec::new();
         for found in choose(want, self.candidates(want, high_volume, under_way, now)?) {
-            if found.has_expired_lease {
+            if found.is_sending {
                 // The lease of an earlier attempt has expired: send the delivery now only if it is to be
                 // retried at once.
                 if deliver::requeue(tx, &found, now)? != Some(now) {
@@ -243,7 +243,17 @@ fn begin_attempt(
         }
         // An unreadable row must not block other deliveries. Other errors, such as those of a query for the
         // definition, may not occur again.
-        Err(error) if error.is_caused_by_row() => Outcome::failed(Cause::Refused, error.to_string()),
+        Err(error) if error.is_caused_by_row() => {
+            tracing::error!(id = %lease.submission, channel = lease.channel, %error, "cannot read a stored submission or its delivery, so the delivery is parked; see `frontdesk inbox show ID`");
+            // A list of recipients that cannot be read would also stop the operator's retry.
+            if deliver::earlier_attempts(tx, &lease).is_err() {
+                tx.execute(
+                    "UPDATE delivery SET recipients = NULL WHERE submission = ?1 AND channel = ?2",
+                    values![lease.submission, lease.channel],
+                )?;
+            }
+            Outcome::failed(Cause::Refused, error.to_string())
+        }
         Err(error) => return Err(error),
     };
     deliver::record_outcome(tx, &lease, &outcome, NextStep::Parked, now)?;

@@ -247,9 +247,10 @@ pub(super) fn clamp_far_due_times(tx: &dyn Sql, channel: &str, now: Timestamp) -
 const LONGEST_WITHOUT_FAILURE: Duration = Duration::from_mins(10);
 
 /// The columns of [`DueDelivery`].
-pub(super) const DELIVERY: &str = "submission, channel, state = 'sending' AS has_expired_lease, attempts, failures, interrupted, rank, due_at";
+pub(super) const DELIVERY: &str =
+    "submission, channel, state = 'sending' AS is_sending, attempts, failures, interrupted, rank, due_at";
 
-from_row! { DueDelivery { submission, channel, has_expired_lease, attempts, failures, interrupted, rank, due_at } }
+from_row! { DueDelivery { submission, channel, is_sending, attempts, failures, interrupted, rank, due_at } }
 
 /// The SQL condition for retries or for first attempts. A literal, because SQLite cannot use the partial
 /// index for a parameter.
@@ -272,13 +273,15 @@ pub(super) fn earlier_attempts(tx: &dyn Sql, lease: &Lease) -> Result<(u32, Reci
 }
 
 /// The date of the message that an attempt sends, which began at `now`: when the earliest attempt since the
-/// last delivered one began. Ignores attempts that are older than [`MAX_DATE_AGE`].
+/// last delivered one began. Ignores attempts that are older than [`MAX_DATE_AGE`]. Also `now` if that time
+/// cannot be read.
 pub(super) fn message_date(tx: &dyn Sql, lease: &Lease, now: Timestamp) -> Result<Timestamp, StoreError> {
     let first = "SELECT began_at FROM attempt WHERE submission = ?1 AND channel = ?2 AND began_at > ?3
          AND number > coalesce((SELECT max(number) FROM attempt WHERE submission = ?1 AND channel = ?2 AND delivered = 1), 0)
          ORDER BY number LIMIT 1";
     let earliest = now.saturating_sub(MAX_DATE_AGE).unwrap_or(now);
-    let first: Option<Timestamp> = tx.value(first, values![lease.submission, lease.channel, earliest])?;
+    let first: Option<i64> = tx.value(first, values![lease.submission, lease.channel, earliest])?;
+    let first = first.and_then(|first| Timestamp::from_millisecond(first).ok());
     Ok(first.map_or(now, |first| first.min(now)))
 }
 

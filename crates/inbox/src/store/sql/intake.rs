@@ -8,8 +8,8 @@ use serde_json::json;
 use uuid::Uuid;
 
 use super::definition::{self, StoredDefinitions};
-use super::delivery_reach::Reach;
 use super::opinion::HAS_OPINION;
+use super::original_deliveries::Reach;
 use super::rows::Removable;
 use super::transaction::Transaction;
 use super::{

@@ -243,7 +243,8 @@ impl InboxReader {
         if let Some(ids) = self.candidates(filter)? {
             return Ok(Source::Candidates(ids.into_iter()));
         }
-        // A status with an index but without a list of candidates applies to many submissions: use windows.
+        // `candidates` found too many submissions with this status, assignee or follow-up to list them: read
+        // window by window, which soon finds enough.
         let has_status_index = !candidate_queries(filter).0.is_empty();
         let Some(condition) = indexed_condition(filter).filter(|_| !has_status_index) else {
             return Ok(Source::Windows);

@@ -54,11 +54,13 @@ impl InboxReader {
              AND action IN ('hold', 'release', 'deliver', 'assign', 'done', 'reopen', 'spam', 'not-spam')";
         let mut changed: Vec<Uuid> = self.sql.column(later, values![undo])?;
         changed.retain(|id| ids.contains(id));
-        // `Editor::deliver_kept` logs one entry for all submissions. It queues those without a delivery to
-        // the team, so none of their attempts began before it. This is also true of deliveries that were
-        // queued before it and not attempted yet: it is harmless not to undo their changes.
+        // `Editor::deliver_kept` logs one entry for all submissions. It queues those that are not held and
+        // have no delivery to the team, so none of their attempts began before it. This is also true of
+        // deliveries that were queued before it and not attempted yet: it is harmless not to undo their
+        // changes.
         let queued = format!(
             "SELECT 1 FROM operator_log l WHERE id > ?1 AND submission IS NULL AND action = 'deliver'
+             AND EXISTS (SELECT 1 FROM submission WHERE id = ?2 AND held_at IS NULL)
              AND EXISTS (SELECT 1 FROM delivery WHERE submission = ?2 AND {TO_TEAM})
              AND NOT EXISTS (SELECT 1 FROM attempt WHERE submission = ?2 AND {TO_TEAM} AND began_at < l.at)"
         );

@@ -1,7 +1,7 @@
 //! Tests with a PgBouncer in front of the server, and of how one is detected.
 
 use super::*;
-use crate::store::postgres::lease::MaintenanceLease;
+use crate::store::postgres::maintenance_lease::MaintenanceLease;
 use crate::store::postgres::registration::{Registration, end_registration};
 
 #[test]

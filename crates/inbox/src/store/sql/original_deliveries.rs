@@ -53,7 +53,8 @@ impl Reach {
             if is_visitor_channel(name) {
                 continue;
             }
-            let is_far = row.get::<i64>("failures")? > MAX_RELIABLE_FAILURES
+            let is_reliable = (0..=MAX_RELIABLE_FAILURES).contains(&row.get("failures")?);
+            let is_far = !is_reliable
                 || state == "waiting"
                     && row
                         .get::<Option<i64>>("due_at")?
