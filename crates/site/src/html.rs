@@ -137,8 +137,8 @@ pub(super) fn attributes(html: &str) -> impl Iterator<Item = (&str, Range<usize>
     })
 }
 
-/// The length of a tag, including its closing `>`. A `>` in a quoted attribute does not end the tag. If a `>`
-/// or a quotation mark is missing, the length of the whole text.
+/// The length of a tag, including its closing `>`. A `>` in a quoted value, after `=`, does not end the tag.
+/// If a `>` or a quotation mark is missing, the length of the whole text.
 pub(super) fn tag_length(tag: &str) -> usize {
     let bytes = tag.as_bytes();
     let mut at = 0;
@@ -148,8 +148,10 @@ pub(super) fn tag_length(tag: &str) -> usize {
         if quote == b'>' {
             return at;
         }
-        let Some(length) = memchr(quote, &bytes[at..]) else { break };
-        at += length + 1;
+        if bytes[..at - 1].trim_ascii_end().ends_with(b"=") {
+            let Some(length) = memchr(quote, &bytes[at..]) else { break };
+            at += length + 1;
+        }
     }
     tag.len()
 }

@@ -662,7 +662,7 @@ impl Prebuilt {
             site.list_page(summary);
             for twin in twins {
                 let entry = SiteEntry::File(page.markdown.clone(), Role::Twin(page.path.clone()));
-                // A Markdown file of the build at this path gives way: `page.markdown` was composed from it.
+                // Replace the build's Markdown file at this path, from which `page.markdown` was composed.
                 let is_own = self.files.remove(&twin).is_some();
                 if is_own || !site.entries.contains_key(twin.as_str()) {
                     site.entries.insert(twin.into(), entry);

@@ -961,8 +961,7 @@ fn only_a_file_named_index_html_is_served_at_its_folder() {
 #[test]
 fn assets_with_one_path_are_a_fault() {
     let bench = Bench::new();
-    for file in
-        ["pages/assets/b.svg", "assets/b.svg", "pages/blog/c.svg", "posts/c.svg", "pages/assets/style.css"]
+    for file in ["pages/assets/b.svg", "assets/b.svg", "pages/blog/c.svg", "posts/c.svg", "assets/style.css"]
     {
         bench.write(file, file);
     }

@@ -83,14 +83,14 @@ impl ConversionCache {
         let result = self.try_to_store(stop);
         let mut state = self.state.lock().unwrap_or_else(PoisonError::into_inner);
         let has_failed = match result {
-            Ok(has_stored_all) => state.has_failed && !has_stored_all,
+            Ok(is_complete) => state.has_failed && !is_complete,
             Err(_) => true,
         };
         if std::mem::replace(&mut state.has_failed, has_failed) { Ok(()) } else { result.map(drop) }
     }
 
     /// Like [`Self::store`], but returns every failure. Conversions that were not stored remain for the next
-    /// call. Returns whether there were new conversions, and all of them were stored.
+    /// call. Returns whether it came to its end, although `stop` may be set.
     fn try_to_store(&self, stop: &AtomicBool) -> io::Result<bool> {
         let (new, used) = {
             let mut state = self.state.lock().unwrap_or_else(PoisonError::into_inner);
@@ -115,7 +115,7 @@ impl ConversionCache {
         }
         let used: HashSet<String> = used.iter().map(|inputs| inputs.to_hex().to_string()).collect();
         remove_files(&self.folder, |name| begins_with_hash(name) && !used.contains(name))?;
-        Ok(!new.is_empty())
+        Ok(true)
     }
 }
 
