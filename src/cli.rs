@@ -77,7 +77,7 @@ enum Command {
         /// Print one JSON object per line
         #[arg(long)]
         json: bool,
-        /// Also check drafts and pages with a date in the future
+        /// Also check drafts, scheduled pages and expired pages
         #[arg(long)]
         drafts: bool,
         /// Only load the site, as a server does before it reloads a changed theme

@@ -130,8 +130,12 @@ pub(super) fn describe_starter_texts(folder: &Path) -> Option<String> {
 /// The error for a `build` without a home page, or that does not exist.
 fn not_a_build(build: &Path) -> anyhow::Error {
     let shown = build.display();
-    if !build.exists() {
-        return with_hint(anyhow!("{shown} does not exist"), "build the site first");
+    match build.try_exists() {
+        Ok(true) => {}
+        Ok(false) => {
+            return with_hint(anyhow!("{shown} does not exist"), "build the site first, or correct the path");
+        }
+        Err(error) => return anyhow!("cannot read {shown}: {error}"),
     }
     with_hint(
         anyhow!("{shown} is not the output of a site generator: it has no index.html or index.htm"),
@@ -165,7 +169,7 @@ fn prebuilt_configuration(folder: &Path, build: &Path) -> anyhow::Result<String>
     let can_be_named = |path: &&str| !path.chars().any(char::is_control) && path.trim() == *path;
     let Some(path) = path.to_str().filter(can_be_named) else {
         let error = anyhow!("the configuration cannot contain the path of the build, {}", path.display());
-        let hint = "rename the folder: the path must be UTF-8, without control characters and without spaces at its ends";
+        let hint = "rename the folder or the one that contains it: the path must be UTF-8, without control characters and without spaces at its ends";
         return Err(with_hint(error, hint));
     };
     Ok(PREBUILT.replace("BUILD", &toml_string(path)))

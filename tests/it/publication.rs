@@ -240,7 +240,7 @@ fn no_private_file_is_served_at_start_or_after_a_reload() {
             ("data.bin", "it is a SQLite database"),
             ("copy.sqlite", "it is an inbox or a backup of one"),
             ("leads.csv", "it is an export of submissions"),
-            ("node_modules/", "it holds the packages"),
+            ("node_modules/", "it contains installed packages"),
         ] {
             let expected = format!("note: {prefix}{name} is not published: {reason}");
             assert!(said.contains(&expected), "{expected} is not in {said}");

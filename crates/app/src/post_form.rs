@@ -4,7 +4,7 @@
 #![expect(clippy::disallowed_methods, reason = "submissions are timestamped here")]
 
 mod canary;
-mod rate_limit;
+mod rate_limit_headers;
 pub(super) mod refusal;
 
 use std::borrow::Cow;
@@ -19,7 +19,7 @@ use jiff::Timestamp;
 use uuid::Uuid;
 
 use self::canary::{GenuineToken, token_in_body, token_in_header};
-use self::rate_limit::insert_rate_limit_headers;
+use self::rate_limit_headers::insert_rate_limit_headers;
 use self::refusal::FormRefusal;
 use super::cors;
 use super::get_page::field_values;

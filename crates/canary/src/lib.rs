@@ -5,7 +5,6 @@
 
 #![cfg_attr(test, allow(clippy::disallowed_methods, reason = "tests read clocks"))]
 
-mod address;
 mod answer;
 mod certificate;
 mod certificate_check;
@@ -15,6 +14,7 @@ mod mailbox;
 mod options;
 mod page_check;
 mod ping;
+mod public_name;
 pub mod report;
 mod run;
 mod runner;

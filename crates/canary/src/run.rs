@@ -20,7 +20,7 @@ use crate::options::{CanaryOptions, TimeLimits};
 use crate::page_check::{self, PageCheck};
 use crate::report::{Outcome, Report, Step, StepResult};
 use crate::site_forms::SiteForms;
-use crate::{address, certificate_check, clock_check, mailbox, ping, server_checks};
+use crate::{certificate_check, clock_check, mailbox, ping, public_name, server_checks};
 use frontdesk_deliver::canary::{CanaryLink, ChannelReport, ReceiverTime, Receivers, message};
 use frontdesk_fetch::url::UrlScheme;
 use frontdesk_fetch::{FetchClient, FetchError, FetchPhase, FetchResponse, FetchTimeouts, NameResolver, Url};
@@ -117,7 +117,7 @@ impl Run<'_> {
         let host = url.host().to_string();
         let answers = submissions.iter().filter_map(|submission| submission.answer.as_ref()?.as_ref().ok());
         let headers = answers.map(|response| &response.headers).next();
-        steps[0].text = address::describe(&addresses, address::is_local, headers);
+        steps[0].text = public_name::describe(&addresses, public_name::is_local, headers);
         let judged: Vec<(Judgment, &Submission)> = self.judge_all(submissions, &key, &host).await?;
         steps.extend(connection_steps(&judged, &url));
         for (judgment, submission) in judged {
@@ -208,7 +208,7 @@ impl Run<'_> {
         let found = timeout(self.limits.request, NameResolver::System.resolve(url.host(), url.port())).await;
         let fault = match found {
             Ok(Ok(found)) if !found.is_empty() => {
-                let text = address::describe(&found, address::is_local, None);
+                let text = public_name::describe(&found, public_name::is_local, None);
                 return (step(Step::Dns, &host, Outcome::Ok, text, began.elapsed()), found);
             }
             Ok(Ok(_)) => answer::describe_unresolved(&host, "it has none", false),

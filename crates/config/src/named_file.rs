@@ -6,7 +6,7 @@ use std::io::{self, Read as _};
 use std::os::unix::fs::OpenOptionsExt as _;
 use std::path::Path;
 
-/// Maximum size of a file in bytes. Lists of domains have a few megabytes.
+/// Maximum size of a file in bytes. A list of domains can have a few megabytes.
 const MAX_BYTES: u64 = 64 << 20;
 
 /// The content of a file, without a byte order mark. Fails if it is not a regular file, or larger than

@@ -79,7 +79,8 @@ struct Found {
     targets: BTreeMap<NodeId, BTreeMap<String, NodeId>>,
     /// The notes in the order in which they were found.
     order: Vec<NodeId>,
-    /// The asides that contain several notes. The blocks after a note continue it.
+    /// The asides that directly contain several notes, not as items of a list. In them, a block that is no
+    /// note belongs to the note before it.
     asides: HashSet<NodeId>,
     /// Whether notes were dropped because they are a bibliography, whose links stay.
     has_bibliography: bool,

@@ -104,7 +104,7 @@ fn length_of_destination(text: &str) -> usize {
     end.map_or(text.len(), |at| at + 3)
 }
 
-/// The position of the first ASCII character that matches and is not escaped.
+/// The position of the first byte that matches and is not escaped. `is_match` must accept only ASCII.
 pub(super) fn find_unescaped(text: &str, mut is_match: impl FnMut(u8) -> bool) -> Option<usize> {
     let mut is_escaped = false;
     text.bytes().position(|c| {

@@ -94,7 +94,7 @@ impl Fault {
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Placed<T> {
     pub value: T,
-    /// The configuration file, or the environment variable that sets the value.
+    /// Where the value is set: a file, an environment variable or a command-line flag.
     pub place: String,
     pub line: Option<usize>,
 }

@@ -292,7 +292,7 @@ type Members = Vec<(&'static str, MemberValue)>;
 /// A member's value, reduced to the types that a form can use.
 enum MemberValue {
     Text(String),
-    /// A text of a form post, to be converted to the type of the field.
+    /// Text from an HTML form post, not yet converted to the type of the field.
     Posted(String),
     /// `None` if the number is out of range.
     Number(Option<Number>),

@@ -300,7 +300,7 @@ struct Builder {
     /// The words and prefixes by ID.
     words: Vec<Word>,
     phrases: Vec<(Phrase, Vec<ParsedStep>)>,
-    /// The number of files with frequent words so far.
+    /// The number of languages so far: each file with `common` words is one.
     languages: u32,
     /// The languages in which a word is frequent, as a bit set.
     frequent_in: HashMap<Id, u32>,

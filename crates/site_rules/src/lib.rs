@@ -23,7 +23,7 @@ use self::pattern::{Captures, Pattern, encode_links, encode_target, encode_url, 
 use self::rule_index::RuleIndex;
 use frontdesk_fault::Fault;
 
-/// Maximum number of rules in a file, the same as Cloudflare's limit.
+/// Maximum number of rules in a file, the same as Cloudflare's limit for `_redirects`.
 const MAX_RULES: usize = 2_100;
 
 /// Maximum length of a line in bytes.
@@ -500,8 +500,13 @@ pub fn parse_headers(
             (None, Some((name, value))) => (name.trim(), Some(value.trim().to_owned())),
             (None, None) => {
                 // Probably a path without its slash: headers below it must not apply to the previous path.
-                is_skipped |= text.contains(['/', '*']);
-                warn("the line is ignored: it is not a header such as `Name: value`".to_owned());
+                let is_path = text.contains(['/', '*']);
+                is_skipped |= is_path;
+                warn(if is_path {
+                    "the line and the headers below it are ignored: a path must begin with `/`, and a header must be `Name: value`".to_owned()
+                } else {
+                    "the line is ignored: it is not a header such as `Name: value`".to_owned()
+                });
                 continue;
             }
         };

@@ -97,7 +97,7 @@ pub(super) const TOOLS: [ToolSpec; 16] = [
         description: "Checks the site's configuration and content: front matter, links, anchors, paths, descriptions. Returns each fault with file and line.",
         required: &[],
         parameters: || {
-            let words = "Also check drafts and pages with a date in the future";
+            let words = "Also check drafts, scheduled pages and expired pages";
             vec![("drafts", json!({ "type": "boolean", "default": false, "description": words }))]
         },
         hints: READS,

@@ -15,7 +15,7 @@ pub(in crate::cli) struct ServeOptions {
     /// For authors: reload the site, its configuration and open pages whenever a file changes
     #[arg(long)]
     pub(super) watch: bool,
-    /// For authors: also show drafts and pages with a date in the future
+    /// For authors: also show drafts, scheduled pages and expired pages
     #[arg(long)]
     pub(super) drafts: bool,
     /// Start even if the inbox cannot be written: the pages are served, and the forms answer 500

@@ -83,11 +83,13 @@ impl Reloader {
         let mut last_reload = None;
         loop {
             let interval = if retired.is_empty() { RELEASE_INTERVAL } else { RETIREMENT_CHECK };
-            let publication = self.app.snapshot.load().site.scheduled.first().map(|page| page.at);
-            let publication = publication.map(|at| publication_reload(at, last_reload));
+            let page = self.app.snapshot.load().site.scheduled.first().cloned();
+            let publication = page.as_ref().map(|page| publication_reload(page.at, last_reload));
             let reason = match reasons.recv_timeout(shortened(interval, publication, Timestamp::now())) {
                 Err(RecvTimeoutError::Timeout) if publication.is_some_and(|at| at <= Timestamp::now()) => {
-                    tracing::info!("reloading to publish or take down a page at its scheduled time");
+                    let (file, expires) = page.map(|page| (page.file, page.expires)).unwrap_or_default();
+                    let change = if expires { "take down" } else { "publish" };
+                    tracing::info!(file, "reloading to {change} a page at its scheduled time");
                     Ok(ReloadReason::Scheduled)
                 }
                 reason => reason,

@@ -12,7 +12,7 @@ use frontdesk_inbox::submission::outcome::{Cause, Outcome, Recipients};
 /// [`frontdesk_inbox::submission::outcome::MAX_ANSWER_CHARS`].
 const MAX_REPLY_CHARS: usize = 200;
 
-/// Maximum length in characters of a server's reply that is quoted after the addresses of recipients.
+/// Maximum length in characters of a server's reply in a text that also lists recipients.
 const MAX_RECIPIENT_REPLY_CHARS: usize = 100;
 
 /// The description of a failed STARTTLS if the server does not offer STARTTLS.

@@ -23,17 +23,19 @@ pub(super) static RULE: Rule = Rule {
     check,
 };
 
-/// Reports each page with `noindex`, in its HTML or in `X-Robots-Tag`, whose exact URL is in the sitemap; as
-/// advice if it is only in `llms.txt`.
+/// Reports each page with `noindex` whose exact URL is in the sitemap; as advice if it is only in `llms.txt`.
+/// The finding names the first of the `<meta>` elements for `robots` and `googlebot`, or else `X-Robots-Tag`.
 fn check(survey: &Survey, findings: &mut Findings) {
     let first_requests = &survey.first_requests;
     for page in &first_requests.pages {
         let header = page.response().header("x-robots-tag");
         let metas = page.select("meta[name=robots i][content], meta[name=googlebot i][content]");
-        let is_forbidden = |content: &&str| forbids_index(content);
-        let meta = metas.iter().filter_map(|meta| meta.attribute("content")).find(is_forbidden);
-        let said = match meta {
-            Some(content) => format!("`<meta name=\"robots\" content=\"{}\">`", excerpt(content)),
+        let attributes =
+            metas.iter().filter_map(|meta| Some((meta.attribute("name")?, meta.attribute("content")?)));
+        let said = match attributes.into_iter().find(|(_, content)| forbids_index(content)) {
+            Some((name, content)) => {
+                format!("`<meta name=\"{}\" content=\"{}\">`", excerpt(name), excerpt(content))
+            }
             None if forbids_index(&header) => format!("`X-Robots-Tag: {}`", excerpt(&header)),
             None => continue,
         };
