@@ -95,10 +95,18 @@ fn check_entry(form: &'static Form, entry: &Entry, body: &[u8]) {
         }
     }
 
-    // An entry survives a round trip through JSON.
+    // An entry survives a round trip through JSON, unless a normal form is longer than the maximum: `https://`
+    // is added to web addresses.
+    let is_short = |name: &str, text: &str| {
+        shape.iter().any(|field| field.name == name && text.chars().count() <= field.max_chars)
+    };
     let fields = serde_json::to_vec(entry).expect("JSON");
-    let again = parse(form, &fields);
-    assert!(again.is_ok_and(|again| again == *entry), "an entry is accepted again");
+    match parse(form, &fields) {
+        Ok(again) => assert_eq!(again, *entry, "an entry is accepted again"),
+        Err(rejection) => {
+            assert!(!entry.texts().all(|(name, text)| is_short(name, text)), "{rejection}");
+        }
+    }
 }
 
 fn check_sentence(form: &Form, sentence: &str) {
