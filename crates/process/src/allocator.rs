@@ -24,7 +24,11 @@ const MAX_RELEASERS: libc::c_int = 32;
 
 /// A multiple of the size of a page, on all systems.
 #[cfg(target_env = "gnu")]
-const PAGE: usize = 64 << 10;
+const PAGES: usize = 64 << 10;
+
+/// The length of the blocks that [`release_end`] allocates. Longer ones would be mapped separately.
+#[cfg(target_env = "gnu")]
+const BLOCK_LENGTH: libc::c_int = MMAP_THRESHOLD / 4 * 3;
 
 /// The maximum number of arenas: one for each core. By default, glibc creates one for each thread that loads
 /// a site and for each that encodes it, up to eight for each core, and threads do not use the free memory of
@@ -94,19 +98,19 @@ fn release_ends() {
 /// and returns their pages to the system.
 #[cfg(target_env = "gnu")]
 fn release_end() {
-    let block_length = usize::try_from(MMAP_THRESHOLD / 4 * 3).unwrap_or(0);
-    let blocks = TRIM_THRESHOLD / (MMAP_THRESHOLD / 4 * 3);
+    let length = usize::try_from(BLOCK_LENGTH).unwrap_or(0);
+    // Freed together at the end: the next block would take the place of a freed one.
     let mut held = Vec::new();
-    for _ in 0..blocks {
+    for _ in 0..TRIM_THRESHOLD / BLOCK_LENGTH {
         let mut block = Vec::<u8>::new();
-        if block.try_reserve_exact(block_length).is_err() {
+        if block.try_reserve_exact(length).is_err() {
             return;
         }
         let unused = block.spare_capacity_mut();
-        let before = unused.as_ptr().align_offset(PAGE);
+        let before = unused.as_ptr().align_offset(PAGES);
         let pages = &mut unused[before..];
         // SAFETY: the pages are within `block`, which has no contents.
-        unsafe { libc::madvise(pages.as_mut_ptr().cast(), pages.len() / PAGE * PAGE, libc::MADV_DONTNEED) };
+        unsafe { libc::madvise(pages.as_mut_ptr().cast(), pages.len() / PAGES * PAGES, libc::MADV_DONTNEED) };
         held.push(block);
     }
 }

@@ -79,9 +79,9 @@ pub(super) struct Difference {
 type Variants = BTreeMap<Vec<String>, NumberedText>;
 
 /// Compares texts that have the same words, in the order of the HTML. The order of numbers does not count,
-/// because dates have several forms. Leaves out texts of which the two sides have different counts of unequal
-/// variants or of numbers, texts with one word and no number in common, and differences after the first
-/// [`MAX_DIFFERENCES`]. Reads at most [`MAX_VARIANTS`] variants.
+/// because dates have several forms. Skips a text if HTML and Markdown have a different number of variants
+/// that the other lacks, if the two texts have a different number of numbers, or if they have one word and
+/// share no number. Reads at most [`MAX_VARIANTS`] variants. Returns at most [`MAX_DIFFERENCES`].
 pub(super) fn differences(html: &MarkdownPage, markdown: &MarkdownPage) -> Vec<Difference> {
     let (html, markdown) = (numbered_texts(html), numbered_texts(markdown));
     let mut found = Vec::new();
