@@ -11,7 +11,7 @@ use jiff::civil::Date;
 use serde_json::{Map, Value};
 
 use super::path::percent_decode;
-use super::schedule::parse_time;
+use super::schedule::{parse_time, to_iso};
 use super::visibility::{Visibility, as_flag};
 use crate::fault::{Fault, Severity, closest};
 use frontdesk_process::maps::HashMap;
@@ -432,13 +432,13 @@ impl FrontMatterReader<'_> {
         all
     }
 
-    /// The day of a date or time. An empty value counts as missing. `None` if it is missing, or invalid,
+    /// The day of a date or time, as written, in any time zone. An empty value counts as missing. `None` if it is missing, or invalid,
     /// which is reported.
     fn read_date(&mut self, names: &[&'static str]) -> Option<Date> {
         let parse = |value: &Value| {
-            let text = value.as_str()?;
-            let (day, time) = text.split_at_checked(10).unwrap_or((text, ""));
-            let is_valid = time.is_empty() || parse_time(text).is_some();
+            let text = to_iso(value.as_str()?);
+            let (day, time) = text.split_at_checked(10).unwrap_or((&text, ""));
+            let is_valid = time.is_empty() || parse_time(&text).is_some();
             if text.is_empty() { Some(None) } else { day.parse().ok().filter(|_| is_valid).map(Some) }
         };
         self.read_value(names, "a date such as 2026-11-20 or a time such as 2026-11-20T09:30+01:00", parse)
@@ -461,7 +461,8 @@ impl FrontMatterReader<'_> {
     /// The date and time of the page. `None` if the value states only a day, or is invalid.
     fn read_time_of_date(&self) -> Option<Timestamp> {
         let (_, value) = self.find(&["date", "publishDate", "pubDate"])?;
-        value.as_str().filter(|text| text.len() > "2026-11-20".len()).and_then(parse_time)
+        let text = to_iso(value.as_str()?);
+        Some(text).filter(|text| text.len() > "2026-11-20".len()).and_then(|text| parse_time(&text))
     }
 
     /// The texts of a list, without empty ones. A single string counts as a list of one. Empty if it is
@@ -546,7 +547,7 @@ impl FrontMatterReader<'_> {
     }
 
     /// Records a fault about the value of `name`, and returns `None`. The fault is an error, except for
-    /// `pubDate`, where Astro accepts dates such as `Jul 08 2022`.
+    /// `pubDate`, where Astro accepts whatever JavaScript does.
     fn report_invalid<T>(&mut self, name: &str, expected: &str) -> Option<T> {
         let key = name.split('.').next().unwrap_or(name);
         let severity = if name == "pubDate" { Severity::Warning } else { Severity::Error };
@@ -756,7 +757,7 @@ mod tests {
             &["a.md:4: `publishDate` must be a date"],
         );
         let mut faults = Vec::new();
-        assert!(parse("a.md", "---\ntitle: T\npubDate: 'Jul 08 2022'\n---\n", &mut faults).is_some());
+        assert!(parse("a.md", "---\ntitle: T\npubDate: '07/08/2022'\n---\n", &mut faults).is_some());
         assert_eq!((faults.len(), faults[0].severity), (1, Severity::Warning));
         check("+++\ntitle = \n+++\n", &["a.md:2: the front matter is not valid TOML"]);
         check("---\ntitle: [\n---\n", &["the front matter is not valid YAML: unclosed bracket"]);

@@ -1,8 +1,11 @@
 //! Decides which pages are published: drafts, expired pages and pages with a date in the future appear only
 //! in a preview.
 
+use std::borrow::Cow;
+
 use jiff::Timestamp;
 use jiff::civil::{Date, DateTime};
+use jiff::fmt::rfc2822;
 use jiff::tz::TimeZone;
 
 /// Why a page is not published, so that only a preview shows it.
@@ -45,12 +48,28 @@ pub(super) fn unpublished(
 }
 
 /// Parses the time at which a page is published or taken down: a date, which means its midnight, or a date
-/// with a time. The time zone is UTC unless the text has an offset, which a space may precede, as in Jekyll.
-/// `None` for any other text.
+/// with a time, each in one of the forms that [`to_iso`] knows. The time zone is UTC unless the text has an
+/// offset, which a space may precede, as in Jekyll. `None` for any other text.
 pub(super) fn parse_time(text: &str) -> Option<Timestamp> {
-    let text = text.replace(" UTC", "Z").replace(" +", "+").replace(" -", "-");
+    let text = to_iso(text).replace(" UTC", "Z").replace(" +", "+").replace(" -", "-");
     let without_zone = || text.parse::<DateTime>().ok()?.to_zoned(TimeZone::UTC).ok();
     text.parse().ok().or_else(|| without_zone().map(|time| time.timestamp()))
+}
+
+/// The forms of dates, besides ISO 8601, whose order of day and month is certain; `%b` and `%B` are names of
+/// months in English. Leading zeros are optional.
+const DATE_FORMS: [&str; 8] =
+    ["%Y-%m-%d", "%Y/%m/%d", "%b %d %Y", "%b %d, %Y", "%B %d %Y", "%B %d, %Y", "%d %b %Y", "%d %B %Y"];
+
+/// Rewrites a date such as `Jul 08 2022`, `8 July 2022` or `2022/7/8`, or a time such as `Fri, 08 Jul 2022
+/// 09:30:00 +0200` (RFC 2822), as the generators accept them, in ISO 8601. Returns any other text unchanged.
+pub(super) fn to_iso(text: &str) -> Cow<'_, str> {
+    let date = || DATE_FORMS.iter().find_map(|form| Date::strptime(form, text).ok());
+    if let Some(date) = date() {
+        return Cow::Owned(date.to_string());
+    }
+    let Ok(time) = rfc2822::parse(text) else { return Cow::Borrowed(text) };
+    Cow::Owned(time.strftime("%Y-%m-%dT%H:%M:%S%:z").to_string())
 }
 
 /// The time at which a page with only a date is published: midnight in UTC. `None` if it cannot be
@@ -83,11 +102,22 @@ mod tests {
             ("2026-12-01 09:30:00 +0100", "2026-12-01T08:30Z"),
             ("2026-12-01 09:30:00 UTC", "2026-12-01T09:30Z"),
             ("2026-12-01T00:30:00+11:00", "2026-11-30T13:30Z"),
+            ("Jul 08 2022", "2022-07-08T00:00Z"),
+            ("July 8, 2022", "2022-07-08T00:00Z"),
+            ("8 jul 2022", "2022-07-08T00:00Z"),
+            ("08 July 2022", "2022-07-08T00:00Z"),
+            ("2022/7/8", "2022-07-08T00:00Z"),
+            ("2022-7-8", "2022-07-08T00:00Z"),
+            ("Fri, 08 Jul 2022 00:30:00 +0200", "2022-07-07T22:30Z"),
+            ("Fri, 08 Jul 2022 09:30:00 GMT", "2022-07-08T09:30Z"),
         ] {
             assert_eq!(parse_time(written), Some(time(expected)), "{written}");
         }
-        assert_eq!(parse_time("tomorrow"), None);
-        assert_eq!(parse_time(""), None);
+        // Whether 07/08 is in July or in August depends on the reader.
+        for other in ["tomorrow", "", "07/08/2022", "8.7.2022", "Jul 32 2022", "Jul 08 2022 at noon", "2022"]
+        {
+            assert_eq!(parse_time(other), None, "{other}");
+        }
     }
 
     #[test]
