@@ -397,12 +397,13 @@ impl InboxReader {
     /// processed submissions.
     pub fn count_up_to(&self, status: Status, most: usize) -> Result<usize, StoreError> {
         let ids = match status {
-            // Subtract the held submissions that operators have marked as spam, and those that wait for a
-            // confirmation, which are all held.
+            // Subtract the held submissions that operators have marked as spam, and of the others those that
+            // wait for a confirmation, which are all held.
             Status::Held => {
                 let count = "SELECT (SELECT count(*) FROM submission WHERE held_at IS NOT NULL)
                      - (SELECT count(*) FROM submission WHERE spam_at IS NOT NULL AND held_at IS NOT NULL)
-                     - (SELECT count(*) FROM confirmation WHERE state = 'open')";
+                     - (SELECT count(*) FROM confirmation c JOIN submission s ON s.id = c.submission
+                        WHERE c.state = 'open' AND s.spam_at IS NULL)";
                 return Ok(self.sql.one_value::<usize>(count, &[])?.min(most));
             }
             Status::Unconfirmed => "SELECT submission FROM confirmation WHERE state = 'open'",

@@ -181,7 +181,7 @@ fn the_operator_can_release_or_hold_an_unconfirmed_entry() {
 #[test]
 fn unconfirmed_entries_are_listed_but_not_counted_as_held() {
     let fixture = confirming(100, None);
-    fixture.accept_new(&waitlist("ada@example.com"));
+    let unconfirmed = fixture.accept_new(&waitlist("ada@example.com"));
     let held = fixture.accept_new(&contact("odd").held_for(&HONEYPOT));
     let count =
         |status| fixture.reader().count(&Filter { status: Some(status), ..Filter::default() }).unwrap();
@@ -194,6 +194,11 @@ fn unconfirmed_entries_are_listed_but_not_counted_as_held() {
     assert!(counts.iter().any(|tally| tally.status == Status::Unconfirmed && tally.count == 1));
     let filter = HeldFilter::default();
     assert_eq!(fixture.reader().held(&filter).unwrap().submissions, 1);
+    // An unconfirmed entry that is marked as spam is subtracted from the held ones only once.
+    let to_review = || fixture.reader().count_up_to(Status::Held, 9).unwrap();
+    assert_eq!(to_review(), 1);
+    fixture.editor().set_spam(unconfirmed, true, noon()).unwrap();
+    assert_eq!(to_review(), 1);
     fixture.editor().discard_held(&filter, Timestamp::UNIX_EPOCH).unwrap();
     assert_eq!(fixture.reader().get(held).unwrap(), None);
     assert_eq!((count(Status::Unconfirmed), count(Status::Held)), (1, 0));
