@@ -4,7 +4,7 @@
 use std::sync::Arc;
 
 use super::document::{Document, PageKind, Tag};
-use super::file::{Blob, Cache, File};
+use super::file::{Blob, Cache, File, noindex_header};
 use super::html::fragment_names;
 use super::layout::TemplateContext;
 use super::live_reload::add_reload_script;
@@ -236,6 +236,9 @@ fn lay_out_page(
     if document.kind != PageKind::NotFound {
         html = html.with_link(link);
         markdown = markdown.with_link(format!("<{url}>; rel=\"canonical\""));
+        if document.noindex {
+            markdown.headers.push(noindex_header());
+        }
         options.signals.add_to(&mut html);
         options.signals.add_to(&mut markdown);
     }

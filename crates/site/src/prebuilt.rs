@@ -35,7 +35,7 @@ use self::forms::FormTexts;
 use self::headers::{HTML_TYPES, apply_to_rewrites, html_headers, restrict_content_type, with_headers};
 use self::html_pages::{Fragment, HtmlPage, separate_fragments};
 use self::urls::{find_missing_base, not_found_folder, redirect_names, report_shadowed, twin_names};
-use super::file::{Blob, Cache, File, cors_header, document_version};
+use super::file::{Blob, Cache, File, cors_header, document_version, noindex_header};
 use super::live_reload::{add_reload_script, end_of_head, insert_at};
 use super::options::{BuildOptions, PageForm, PagesOptions};
 use super::path::encode;
@@ -436,6 +436,7 @@ fn compose_page(
 
     let mut html = html_file(source, &converted.facts, &twin, context);
     let mut canonical = format!("<{}>; rel=\"canonical\"", original.unwrap_or(&source.url));
+    let noindex = metadata.is_unlisted.then(noindex_header);
     metadata.is_unlisted |= original.is_some();
     // Do not list the page that a server sends with the status 500.
     metadata.is_unlisted |= ["500.html", "500/index.html"].contains(&source.name());
@@ -467,7 +468,7 @@ fn compose_page(
         if !canonical.is_empty() {
             file = file.with_link(canonical);
         }
-        let mut file = with_headers(file, Vec::new(), rules, &source.path);
+        let mut file = with_headers(file, noindex.into_iter().collect(), rules, &source.path);
         restrict_content_type(&mut file, &["text/markdown"]);
         options.signals.add_to(&mut file);
         Arc::new(file)

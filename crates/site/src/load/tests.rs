@@ -11,6 +11,7 @@ use proptest::prelude::*;
 use super::*;
 use crate::document::Document;
 use crate::fault::Placed;
+use crate::file::noindex_header;
 use crate::resources::{ResourceCache, ResourceOptions};
 use crate::{
     AllowedOrigin, BrandOptions, Color, ContentSignals, FooterGroup, FooterLink, Page, RedirectOption, Role,
@@ -841,6 +842,8 @@ fn the_front_matter_and_folder_above_a_page_can_withhold_it() {
     {
         let [html, _] = texts(&site, path).expect("a page");
         assert_eq!(html.contains(r#"<meta name="robots" content="noindex">"#), expected, "{path}");
+        let Some(SiteEntry::Page(page)) = site.get(path) else { panic!("{path} is no page") };
+        assert_eq!(page.markdown.headers.contains(&noindex_header()), expected, "{path}");
     }
     assert!(site.get("/_drafts/x.png").is_none());
     assert_eq!(site.drafts, ["pages/_drafts/a.md", "pages/old/a.md", "pages/old/d.md"]);

@@ -5,6 +5,7 @@ use std::fs;
 use std::path::Path;
 
 use super::*;
+use crate::file::noindex_header;
 use crate::{LoadCache, LoadResult, RulesDialect};
 
 mod restart;
@@ -756,6 +757,10 @@ fn pages_with_another_canonical_page_are_not_listed() {
     ] {
         let link = site.markdown(path).and_then(|file| file.link.clone()).expect(path);
         assert_eq!(link, format!("<{canonical}>; rel=\"canonical\""), "{path}");
+    }
+    for (path, expected) in [("/hidden", true), ("/to-hidden", false), ("/copy", false)] {
+        let headers = &site.markdown(path).expect(path).headers;
+        assert_eq!(headers.contains(&noindex_header()), expected, "{path}");
     }
     // A template that names the same page everywhere.
     let pages = ["a.html", "b.html", "c.html"].map(|name| (name, named(name, &format!("{host}/"))));
