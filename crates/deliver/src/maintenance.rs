@@ -128,7 +128,8 @@ impl Maintenance {
         let mut flood_at = Some(Instant::now());
         let (mut mail_limit_at, mut mail_limit_from) = (None, Instant::now());
         let mut clock = ClockCheck::default();
-        let (mut failure_log, mut flood_failure_log) = (FailureLog::default(), FailureLog::default());
+        let mut failure_log = FailureLog::default();
+        let (mut flood_failure_log, mut limit_failure_log) = (FailureLog::default(), FailureLog::default());
         loop {
             let now = Timestamp::now();
             let is_time = Instant::now() >= run_at;
@@ -156,8 +157,11 @@ impl Maintenance {
             }
             let is_limit_due = mail_limit_at.is_some_and(|at| Instant::now() >= at);
             if is_time || is_limit_due {
-                let is_done = self.send_mail_limit_notification(now).await.unwrap_or_else(|error| {
-                    tracing::warn!(%error, "could not read or record in the inbox whether mails to visitors have reached their limit; the notification of the team may be late or repeated; will retry in a minute");
+                let sent = self.send_mail_limit_notification(now, &mut limit_failure_log).await;
+                let is_done = sent.unwrap_or_else(|error| {
+                    if limit_failure_log.record_failure() {
+                        tracing::warn!(%error, "could not read or record in the inbox whether mails to visitors have reached their limit; the notification of the team may be late or repeated; will retry every minute");
+                    }
                     false
                 });
                 mail_limit_at = (!is_done).then(|| Instant::now() + NOTIFICATION_RETRY);
@@ -504,21 +508,29 @@ impl Maintenance {
     /// Notifies the team, once per episode, that mails to visitors have reached the limit for all of them.
     /// Returns false if no channel has accepted the notification. Without channels, the notification counts
     /// as sent.
-    async fn send_mail_limit_notification(&self, now: Timestamp) -> Result<bool, StoreError> {
+    async fn send_mail_limit_notification(
+        &self,
+        now: Timestamp,
+        failure_log: &mut FailureLog,
+    ) -> Result<bool, StoreError> {
         let Some(since) = self.store.change(move |tx| tx.unannounced_mail_limit(now)).await? else {
+            failure_log.record_success();
             return Ok(true);
         };
         if !self.channels.is_empty() {
             let notice = digest::mail_limit_notification(since, now);
             let Some(channel) = send_through_first_working(&self.channels, &notice).await else {
-                tracing::warn!(
-                    "no channel accepted the notification that mails to visitors have reached their limit; will retry in a minute"
-                );
+                if failure_log.record_failure() {
+                    tracing::warn!(
+                        "no channel accepted the notification that mails to visitors have reached their limit; will retry every minute"
+                    );
+                }
                 return Ok(false);
             };
             tracing::info!(channel, "notified the team that mails to visitors have reached their limit");
         }
         self.store.change(move |tx| tx.record_mail_limit_notice(since)).await?;
+        failure_log.record_success();
         Ok(true)
     }
 }

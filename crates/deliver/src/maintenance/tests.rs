@@ -165,11 +165,12 @@ fn the_team_is_notified_once_that_mails_to_visitors_reached_their_limit() {
     let store = TestInbox::open(&options).unwrap();
     // A file occupies this Maildir's path, so every delivery to it fails.
     std::fs::write(folder.path().join("broken"), "").unwrap();
-    let send = |channel: &str, now: &str| {
+    let mut failure_log = FailureLog::default();
+    let mut send = |channel: &str, now: &str| {
         let channels = vec![(channel.to_owned(), open(&folder.path().join(channel)))];
         let maintenance =
             Maintenance { channels, ..maintain(MaintenanceOptions::default(), &options, &store) };
-        let is_done = maintenance.send_mail_limit_notification(now.parse().unwrap());
+        let is_done = maintenance.send_mail_limit_notification(now.parse().unwrap(), &mut failure_log);
         (runtime.block_on(is_done).unwrap(), mails(&folder.path().join("well")).len())
     };
     assert_eq!(send("well", "2026-11-20T12:00:00Z"), (true, 0), "nothing has happened");
