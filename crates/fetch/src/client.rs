@@ -168,8 +168,9 @@ pub struct FetchClient {
 }
 
 impl FetchClient {
-    /// Never fails: if the TLS configuration cannot be built, each request to an `https` URL returns the
-    /// error.
+    /// A client that offers HTTP/1.1 only, and connects to hosts in private networks only if `allow_private`
+    /// is set ([`address::check_addresses`]). Never fails: if the TLS configuration cannot be built, each
+    /// request to an `https` URL returns the error.
     pub fn new(
         resolver: NameResolver,
         allow_private: bool,

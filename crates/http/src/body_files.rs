@@ -84,7 +84,8 @@ impl BodyCopies {
 
     /// Counts a request for `body`, and returns its copy, which is made at request [`REQUESTS_BEFORE_COPY`].
     /// `None` if the body has no copy. The caller ensures that `body` has at least [`MIN_COPIED`] bytes and
-    /// belongs to the snapshot at the address `snapshot`. `max_memory` is the limit of the server's memory.
+    /// belongs to the snapshot at the address `snapshot`. After a reload, first forgets bodies that only the
+    /// former site had. `max_memory` is the limit of the server's memory.
     pub(super) fn find(&self, body: &Bytes, snapshot: usize, max_memory: Option<u64>) -> Option<FileBody> {
         let mut state = self.state.lock().unwrap_or_else(PoisonError::into_inner);
         if state.snapshot != snapshot {
@@ -177,7 +178,7 @@ fn report_unavailable(error: &io::Error) {
 }
 
 /// Creates a file without a name, which only this process has: in `folder`, or in memory if there is none or
-/// its file system has no such files. The file is never shortened and nothing in it is overwritten.
+/// creating the file there fails. The file is never shortened and nothing in it is overwritten.
 #[cfg(target_os = "linux")]
 fn create_file(folder: Option<&Path>) -> io::Result<File> {
     use rustix::fs::{MemfdFlags, Mode, OFlags, memfd_create, open};

@@ -45,7 +45,7 @@ impl OpenConns {
 
     /// Evicts connections from the sources that have the most: idle ones now, busy ones after their response.
     /// At most a sixteenth of `max_connections` are closing at a time, or one more than before this call.
-    /// Does nothing if the last eviction was less than [`EVICT_EVERY`] ago.
+    /// Spares trusted proxies. Does nothing if the last eviction was less than [`EVICT_EVERY`] ago.
     fn make_room(&mut self, options: &Options) {
         let now = Instant::now();
         if self.evicted_at.is_some_and(|at| now.duration_since(at) < EVICT_EVERY) {

@@ -27,7 +27,7 @@ pub(super) const MIN_READ_RATE: u64 = 16 * 1024;
 #[derive(Debug, Clone, Copy)]
 pub(super) struct SendProgress {
     pub(super) began: Instant,
-    /// Total length of the response bodies in bytes.
+    /// Total length of the response bodies in bytes; on the fast path, with their headers.
     pub(super) length: u64,
     /// Total number of bytes written to the stream, including headers.
     pub(super) written: u64,
@@ -38,8 +38,8 @@ impl SendProgress {
         Self { began, length, written: 0 }
     }
 
-    /// An estimate of the body bytes that have not been written yet. Too low by the size of the headers,
-    /// which count in `written` but not in `length`.
+    /// An estimate of the body bytes that have not been written yet. For responses through hyper, too low by
+    /// the size of the headers, which count in `written` but not in `length`.
     pub(super) fn unsent(&self) -> u64 {
         self.length.saturating_sub(self.written)
     }

@@ -35,7 +35,7 @@ impl CurrentDate {
         &self.value
     }
 
-    /// The header line with the date. `now` must be the current time.
+    /// The header line with the date, and its line break. `now` must be the current time.
     pub(super) fn line_at(&mut self, now: Instant) -> &str {
         self.update(now);
         &self.line

@@ -120,7 +120,7 @@ pub(super) async fn serve<H: PublicHandler, S: AsyncRead + AsyncWrite + Unpin>(
 }
 
 /// Responds to one request, and starts the deadline for sending the response. Removes the body of a response
-/// to HEAD, and sets its `Content-Length` if that is missing.
+/// to HEAD, and then sets its `Content-Length` if that is missing and the body was not empty.
 async fn respond<H: PublicHandler>(
     worker: Worker<H>,
     scheme: Scheme,
@@ -172,8 +172,8 @@ impl Http2Conn {
         })
     }
 
-    /// Runs hyper's `connection` to its end, and sends what it writes. Returns `None` once a deadline has
-    /// passed.
+    /// Runs hyper's `connection` to its end or until sending fails, and sends what it writes. Returns `None`
+    /// once a deadline has passed.
     async fn run<F: Future, S: AsyncWrite + Unpin>(
         &self,
         mut connection: Pin<&mut F>,

@@ -31,7 +31,7 @@ pub(super) const PAUSE_AFTER_ERROR: Duration = Duration::from_millis(50);
 
 /// Runs one worker until [`ShutdownPhase::Stopping`], then until its connections or the grace period end.
 /// Fails if the runtime or a listener cannot be created. Panics if a task that accepts connections has
-/// panicked.
+/// panicked, once the tasks of the sockets before it have ended.
 pub(super) fn run<H: PublicHandler>(
     worker: Worker<H>,
     sockets: Vec<(Scheme, Socket)>,
@@ -97,8 +97,9 @@ impl<H: PublicHandler> ConnTasks<H> {
 }
 
 /// Accepts connections until [`ShutdownPhase::Stopping`], then up to [`MAX_QUEUED`] that are still in the
-/// queue. Closes a connection at once if a limit has been reached or no file descriptor is free. Pauses after
-/// an error.
+/// queue. Starts to serve each one, or transfers it to a worker with fewer. Closes a connection at once if a
+/// limit has been reached or no file descriptor is free. Pauses after an error that does not concern only one
+/// connection.
 async fn accept<H: PublicHandler>(
     tasks: &Rc<ConnTasks<H>>,
     scheme: Scheme,
@@ -181,7 +182,8 @@ impl AcceptOutage {
     }
 }
 
-/// Whether the error concerns only a connection that ended before it was accepted.
+/// Whether the error concerns only a connection that ended before it was accepted, or is an interrupted
+/// system call: the next connection can be accepted at once.
 pub(super) fn is_of_one_connection(error: &io::Error) -> bool {
     use io::ErrorKind::{ConnectionAborted, ConnectionRefused, ConnectionReset, Interrupted};
     matches!(error.kind(), ConnectionAborted | ConnectionRefused | ConnectionReset | Interrupted)

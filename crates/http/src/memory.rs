@@ -61,7 +61,9 @@ enum Action {
 }
 
 /// Chooses how to react to the resident memory. All amounts are in bytes. `held` is the memory of all
-/// connections, `closing` that of closing ones, which is expected to be freed.
+/// connections, `closing` that of closing ones, which is expected to be freed. Above the closing threshold,
+/// sheds until [`reserve`] below it, but leaves the connections an eighth of the limit. Warns if there is
+/// nothing to shed, nothing is closing and memory is above the limit itself.
 fn decide_action(resident: u64, held: u64, closing: u64, limit: u64) -> Action {
     let threshold = closing_threshold(limit);
     let expected = resident.saturating_sub(closing);
@@ -75,7 +77,8 @@ fn decide_action(resident: u64, held: u64, closing: u64, limit: u64) -> Action {
     }
 }
 
-/// How many bytes of the memory limit are kept free.
+/// How many bytes of the memory limit are kept free: an eighth, or more under a low limit
+/// ([`LEAST_RESERVE`]).
 fn reserve(limit: u64) -> u64 {
     (limit / RESERVE_DIVISOR).max(LEAST_RESERVE.min(limit / 4))
 }
@@ -117,9 +120,10 @@ fn connections_to_close(mut holdings: Vec<Holding>, bytes: u64) -> Vec<Holding> 
     chosen
 }
 
-/// Measures memory and closes connections. Blocks until the sender of `stop` is dropped. Without a limit,
-/// only ends expired blocks of sources. Where resident memory cannot be measured, uses what connections hold
-/// instead.
+/// Measures memory and, if returning free memory to the system is not enough, closes connections and refuses
+/// new ones from their sources for `BLOCKED_FOR`. Blocks until the sender of `stop` is dropped. Without a
+/// limit, only ends expired blocks of sources. Where resident memory cannot be measured, uses what
+/// connections hold instead.
 pub(super) fn watch<S: AsRef<Options>>(server: &Server<S>, stop: &Receiver<()>) {
     let connections = &server.connections;
     let mut log = Log::default();
@@ -178,8 +182,8 @@ struct Log {
 }
 
 impl Log {
-    /// Counts closed connections. Logs a warning on the first closure, and again every [`WARN_EVERY`] while
-    /// closures continue.
+    /// Counts closed connections. Logs a warning on the first closure since the last recovery, and again
+    /// every [`WARN_EVERY`] while closures continue.
     fn record_closed(&mut self, count: usize, held: u64, limit: u64, now: Instant) {
         if self.closed.is_none() || may_warn_again(self.closing_warned_at, now) {
             self.closing_warned_at = Some(now);
@@ -228,7 +232,7 @@ fn may_warn_again(warned_at: Option<Instant>, now: Instant) -> bool {
 }
 
 /// The resident memory of this process in bytes; `None` if `/proc` is not available. The status file stays
-/// open, so that it can be read often, even when no file descriptor is free.
+/// open, so that it can be read often, even when no file descriptor is free. Opening it is tried only once.
 pub fn resident_memory() -> Option<u64> {
     static STATUS: OnceLock<Option<File>> = OnceLock::new();
     let status = STATUS.get_or_init(|| File::open("/proc/self/status").ok()).as_ref()?;

@@ -9,8 +9,8 @@ use crate::ambiguity::is_simple_host;
 /// Maximum number of header fields. Requests with more fields go to hyper.
 pub(super) const MAX_FIELDS: usize = 64;
 
-/// An HTTP/1.1 GET or HEAD for a path, with one `Host`, no body, no `Connection` but `keep-alive`, and no
-/// `Range`, `If-Match`, `Expect` or `Upgrade`.
+/// An HTTP/1.1 GET or HEAD for a path, with one `Host` of only letters, digits, `-`, `.`, `_` and an optional
+/// port, no body, no `Connection` but `keep-alive`, and no `Range`, `If-Match`, `Expect` or `Upgrade`.
 pub struct PlainRequest<'h, 'b> {
     pub is_head: bool,
     /// The path without the query, still percent-encoded.
@@ -61,8 +61,8 @@ pub fn is_prefetch(purpose: &[u8]) -> bool {
     token.trim_ascii().eq_ignore_ascii_case(b"prefetch")
 }
 
-/// Parses the request at the beginning of `bytes`. `None` if it is incomplete, malformed or not plain, or has
-/// more than [`MAX_FIELDS`] fields.
+/// Parses the request at the beginning of `bytes`. `None` if it is incomplete, malformed or not plain
+/// ([`PlainRequest`]), or has more than [`MAX_FIELDS`] fields.
 pub(super) fn parse<'h, 'b>(
     bytes: &'b [u8],
     fields: &'h mut [MaybeUninit<Header<'b>>; MAX_FIELDS],

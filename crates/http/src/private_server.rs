@@ -99,11 +99,12 @@ struct OpenSource {
     shared: Option<mpsc::Receiver<SharedConn>>,
 }
 
-/// Serves requests on this thread until `stopped` is true, and then drops the open connections.
-/// `make_handler` runs in the runtime of this thread. `options` reads the current options from the snapshot
-/// for each connection. If a limit of connections is reached, the connection that has waited longest for a
-/// complete request is closed without a response. If all connections are being answered, the new one is
-/// closed. Logs the first of several errors of accepting connections, and pauses after each.
+/// Serves requests on this thread until `stopped` is true or its sender is dropped, and then drops the open
+/// connections. `make_handler` runs in the runtime of this thread. `options` reads the current options from
+/// the snapshot for each connection. If a limit of connections is reached, the connection that has waited
+/// longest for a complete request is closed without a response. If all connections are being answered, the
+/// new one is closed. Logs the first of several errors of accepting connections, and pauses after each that
+/// concerns more than one connection. Fails only if the runtime or the listener cannot be created.
 pub fn serve_private<H: Handler>(
     source: PrivateSource,
     snapshot: &Arc<ArcSwap<H::Snapshot>>,
@@ -147,8 +148,8 @@ pub fn serve_private<H: Handler>(
     served
 }
 
-/// The next connection of the listener. Pauses after an error, and tries again. Waits forever without a
-/// listener.
+/// The next connection of the listener. Tries again after an error, after a pause unless the error concerns
+/// only one connection. Logs the first error of an outage. Waits forever without a listener.
 async fn accept(listener: Option<&Listener>, outage: &mut AcceptOutage) -> (std::net::TcpStream, Peer) {
     let Some(listener) = listener else { return pending().await };
     loop {
@@ -187,8 +188,9 @@ struct Private<H: Handler> {
 }
 
 impl<H: Handler> Private<H> {
-    /// Performs the TLS handshake if the listener has a `name`, then serves requests until the connection
-    /// ends. A failed handshake closes the connection without a log entry.
+    /// Performs the TLS handshake of a new connection if the listener has a `name`, then serves requests
+    /// until the connection ends. If the handshake fails or the client does not request that name, closes the
+    /// connection without a log entry. One from a public socket also ends when that socket gives it up.
     async fn serve(self, incoming: Incoming, name: Option<&PrivateName>) {
         match (incoming, name) {
             (Incoming::New(stream, peer), None) => {
@@ -219,7 +221,8 @@ impl<H: Handler> Private<H> {
         }
     }
 
-    /// Serves requests until the connection ends. After `evicted`, closes it once it is idle.
+    /// Serves requests until the connection ends. Responses over TLS have the HSTS header of the options, if
+    /// there is one. After `evicted`, closes it once it is idle.
     async fn serve_http1(
         &self,
         stream: impl AsyncRead + AsyncWrite + Unpin,
@@ -266,6 +269,7 @@ async fn respond<H: Handler>(
     request: http::Request<hyper::body::Incoming>,
 ) -> http::Response<BusyBody<H::Body>> {
     let (head, body) = request.into_parts();
+    // A slot that no limit of memory observes: handlers of private addresses have no such limit.
     let mut body = RequestBody::new(body, &Arc::<Slot>::default(), Some(conn.clone()));
     let request = Request { head: &head, body: &mut body, context };
     let response = handler.respond(snapshot, request).await;

@@ -45,7 +45,7 @@ pub(super) fn poll_send_before_file(
 }
 
 /// Sends bytes from the beginning of `body`, which is not empty, and returns how many: at most [`MAX_SENT`].
-/// Fails if the file has become too short or was modified.
+/// The caller removes them from `body`. Fails if the file has become too short or was modified.
 pub(super) fn poll_send_file(
     cx: &mut Context<'_>,
     socket: &TcpStream,

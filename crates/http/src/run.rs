@@ -21,9 +21,10 @@ pub const WORKER: &str = "worker-";
 
 impl<S: AsRef<Options> + Send + Sync + 'static> Server<S> {
     /// Serves on the listening `sockets` until [`ShutdownPhase::Stopping`], then gives requests in progress
-    /// up to [`Options::shutdown_grace`] to finish. Blocks until all workers have ended. Each worker creates
-    /// its handler with `make_handler`, in its own thread. Fails if a thread or a runtime cannot be created.
-    /// A panic that ends a worker becomes a panic of the caller. Also starts a thread that limits memory.
+    /// up to [`Options::shutdown_grace`] to finish. Each worker creates its handler with `make_handler`, in
+    /// its own thread. Also starts a thread that limits memory. Fails at once if a thread cannot be created
+    /// or a socket cannot be duplicated. Otherwise waits for one worker after another: the error or panic of
+    /// the first of them that has one becomes the caller's, and the workers after it are not waited for.
     pub fn run<H: PublicHandler<Snapshot = S>>(
         self: &Arc<Self>,
         sockets: Vec<(Scheme, Socket)>,

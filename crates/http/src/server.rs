@@ -31,8 +31,9 @@ impl<S: AsRef<Options> + Send + Sync + 'static> Server<S> {
         Self { snapshot, tls, private_name: None, counters, connections, body_copies: BodyCopies::default() }
     }
 
-    /// Copies long bodies that are requested again to files without names in `folder`, or to memory if its
-    /// file system has no such files. There are at most 64 MiB of them.
+    /// Puts the copies of long bodies that are requested again into files without names in `folder`. They are
+    /// in memory if that fails, or if this method is not called. There are at most 64 MiB of them, and fewer
+    /// under a low [`Options::max_memory`].
     #[must_use]
     pub fn with_copies_in(self, folder: impl Into<std::path::PathBuf>) -> Self {
         Self { body_copies: BodyCopies::in_folder(folder.into()), ..self }
@@ -50,7 +51,7 @@ impl<S: AsRef<Options> + Send + Sync + 'static> Server<S> {
         self.body_copies.bytes()
     }
 
-    /// The memory that open connections hold, in bytes, except for those of trusted proxies.
+    /// The memory that open connections are estimated to hold, in bytes, except for those of trusted proxies.
     pub fn connections_memory(&self) -> usize {
         self.connections.total_memory()
     }

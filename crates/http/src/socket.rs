@@ -277,6 +277,7 @@ pub(super) enum Trust {
     Always,
     /// Never trusted. Applies if the PROXY header does not name a client (`UNKNOWN`, `LOCAL`): a proxy that
     /// speaks the PROXY protocol forwards bytes unchanged, so the client itself may have written the headers.
+    /// Also applies to connections that a public socket passes to the private handler.
     Never,
 }
 
@@ -289,6 +290,8 @@ impl Peer {
         self.address
     }
 
+    /// A peer at an address, which is trusted if it is that of a trusted proxy. An IPv4-mapped address
+    /// becomes an IPv4 address.
     pub fn at(address: IpAddr) -> Self {
         Self { address: address.to_canonical(), trust: Trust::ByAddress }
     }

@@ -278,8 +278,9 @@ fn server_config(
     Ok(config)
 }
 
-/// Reads the rest of a plain-text HTTP request on a TLS socket, up to [`MAX_PLAIN_REQUEST`] bytes, responds,
-/// and closes the connection. `request` was already read from the stream.
+/// Reads a plain-text HTTP request on a TLS socket until the bytes read so far end with an empty line, up to
+/// [`MAX_PLAIN_REQUEST`] bytes, then responds and closes the connection. `request` was already read from the
+/// stream.
 async fn refuse_plain_text(
     response: Response<ResponseBody>,
     mut request: BytesMut,

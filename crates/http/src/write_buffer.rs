@@ -56,7 +56,9 @@ impl<S: AsyncWrite + Unpin> BufferedStream<S> {
         true
     }
 
-    /// Writes the collected bytes followed by `slices`. Returns how many bytes of `slices` were written.
+    /// Writes the collected bytes followed by `slices`, of these at most the first [`MAX_SLICES`]. Returns
+    /// how many bytes of `slices` were written, once all collected bytes and, if there are slices, at least
+    /// one byte of them are. Then releases the buffer.
     fn poll_write_through(
         &mut self,
         cx: &mut Context<'_>,
@@ -125,7 +127,8 @@ pub(super) fn collect_writes<S>(stream: S, spare: &SpareBuffer) -> (CollectingSt
 }
 
 impl<S: AsyncWrite + Unpin> CollectedWrites<S> {
-    /// Polls hyper's `connection`, and then sends what hyper has written. Fails if sending fails.
+    /// Polls hyper's `connection`, and then sends what hyper has written. Fails if sending fails before hyper
+    /// has ended.
     pub(super) fn poll_turn<F: Future>(
         &self,
         cx: &mut Context<'_>,

@@ -216,8 +216,8 @@ impl DiskMonitor {
         }
     }
 
-    /// Stores a sample, unless the size is zero, and sets `is_low`, which stays true until a sixteenth more
-    /// than the reserve is free. Logs when it changes.
+    /// Stores a sample (or none if the size is zero), and sets `is_low`, which stays true until a sixteenth
+    /// more than the reserve is free. Logs when it changes.
     fn record_sample(&self, space: Space) {
         let reserve = {
             let mut state = self.lock_state();

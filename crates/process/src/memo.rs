@@ -45,8 +45,8 @@ impl<I: PartialEq + Send + Sync, O: Clone + Send + Sync> MemoMap<I, O> {
     /// if its inputs are equal; the others are computed in parallel. `inputs` also receives the last result
     /// for the key of the item, with its inputs; `compute` receives it without them.
     ///
-    /// Keeps the results. An error removes the last result for its key. If items have the same key, keeps the
-    /// last one's result.
+    /// Keeps the results. An error removes the last result for its key. Of items with the same key, keeps the
+    /// result of the last one that was computed.
     pub fn get_all<T: Sync, E: Send>(
         &mut self,
         items: &[T],
@@ -97,10 +97,12 @@ impl<I: PartialEq + Send + Sync, O: Clone + Send + Sync> MemoMap<I, O> {
         }
     }
 
+    /// The last result for the key. Compares no inputs.
     pub fn get(&self, key: &str) -> Option<&O> {
         self.0.get(key).map(|(_, output)| output)
     }
 
+    /// Like [`Self::get`], with the inputs, to change them or the result in place.
     pub fn get_mut(&mut self, key: &str) -> Option<&mut (I, O)> {
         self.0.get_mut(key)
     }

@@ -14,8 +14,8 @@ const PARTIAL: &str = ".partial";
 /// Calls `write` with a file that only its owner can read, and returns its result. The file's name ends with
 /// `PARTIAL` until it is complete and synced, so an error or a full disk leaves no new file, and leaves an
 /// existing file unchanged. An existing file is an error of the kind `AlreadyExists` without `force`. With
-/// `force`, a symbolic link stays, and its target is replaced. Devices and pipes are written directly, and
-/// need `force`.
+/// `force`, a symbolic link stays, and its target is replaced; a broken link is itself replaced. Devices and
+/// pipes are written directly, and need `force`.
 pub fn write_to_file<T, E: From<io::Error>>(
     path: &Path,
     force: bool,
@@ -25,7 +25,7 @@ pub fn write_to_file<T, E: From<io::Error>>(
     if exists && !force {
         return Err(io::Error::from(io::ErrorKind::AlreadyExists).into());
     }
-    // A symbolic link stays, and its target is replaced.
+    // A symbolic link stays, and its target is replaced, unless it has none.
     let target = Some(path).filter(|_| exists).and_then(|path| fs::canonicalize(path).ok());
     let target = target.unwrap_or_else(|| path.to_owned());
     if fs::metadata(&target).is_ok_and(|found| !found.is_file() && !found.is_dir()) {

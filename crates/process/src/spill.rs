@@ -149,7 +149,7 @@ impl Spill {
     }
 
     /// Reserves a range of `length` bytes, rounded up to whole blocks. `None` if no folder supports unnamed
-    /// files and has enough free space, or if an earlier call or write has failed.
+    /// files and has enough free space, which is logged, or if an earlier call or write has failed.
     fn reserve(&self, length: u64) -> Option<(Arc<Segment>, u64)> {
         let mut state = self.state.lock().unwrap_or_else(PoisonError::into_inner);
         if state.has_failed {

@@ -106,8 +106,8 @@ impl ConnTimer {
         self.set(RequestPhase::Exchange, Instant::now() + self.timeouts.exchange);
     }
 
-    /// Records that the server begins to send a response with a body of this length, and starts the timeout
-    /// within which the client must read.
+    /// Records that the server begins to send a response, and starts the timeout within which the client must
+    /// read. `length` is that of the body; on the fast path, that of the whole response.
     pub(crate) fn on_response_start(&self, length: u64) {
         let began = Instant::now();
         self.response.set(SendProgress::new(began, length));

@@ -114,7 +114,8 @@ pub(super) fn start(
     Ok(challenge)
 }
 
-/// Orders a certificate whenever one is due. Never returns.
+/// Orders a certificate whenever one is due, and again after a failure, which it logs ([`delay`]). Never
+/// returns.
 async fn run(client: Arc<Client>) {
     let mut failures = Failures::default();
     loop {
@@ -249,6 +250,7 @@ impl Client {
         }
     }
 
+    /// The beginning and the end of the current certificate's validity; `None` without a certificate.
     fn validity(&self) -> Option<(Timestamp, Timestamp)> {
         self.current.get().map(|certificate| (certificate.not_before, certificate.not_after))
     }
@@ -343,7 +345,8 @@ impl Client {
     }
 
     /// For each name that the authority has not validated yet, prepares the response to the challenge and
-    /// asks the authority to validate the name.
+    /// asks the authority to validate the name. Fails at the first name that is not pending, was not ordered
+    /// or has no TLS-ALPN-01 challenge.
     async fn respond_to_challenges(&self, order: &mut Order) -> Result<(), OrderError> {
         let mut authorizations = order.authorizations();
         while let Some(authorization) = authorizations.next().await {

@@ -20,9 +20,10 @@ pub struct TlsFinding {
     pub hint: &'static str,
 }
 
-/// Checks that the certificate source is usable and covers this host, that the certificate does not expire
-/// soon, and that its key is not readable by everyone. With ACME, checks the certificate in the cache, if
-/// there is one. Finds nothing if TLS is disabled.
+/// Checks that the certificate files are usable and valid, cover this host and do not expire soon, and that
+/// the key is not readable by everyone. With ACME, checks that the domains include the host, that the file of
+/// roots is usable, and that the certificate in the cache, if there is one, does not expire soon. Finds
+/// nothing if TLS is disabled.
 pub fn check_certificate(options: &TlsOptions, host: &str, now: Timestamp) -> Vec<TlsFinding> {
     options.source.as_ref().map_or_else(Vec::new, |source| check_source(source, host, "`base_url`", now))
 }
@@ -77,8 +78,9 @@ const RENEW: &str = "renew it; a running server loads the new one";
 const ADD_NAME: &str = "add the host: browsers reject a certificate that does not cover it";
 const OTHER_NAMES: &str = "get a certificate that covers this host: browsers reject one that does not";
 
-/// Calls `add` for each finding: whether it is an error, and its key, message and hint. If the files cannot
-/// be used, that is the only finding.
+/// Checks the certificate's validity and host, and who may read the key. Calls `add` for each finding:
+/// whether it is an error, and its key, message and hint. Only unusable files are an error, which is then the
+/// only finding.
 fn check_files(
     files: &CertificateFiles,
     (host, host_key): (&str, &str),

@@ -24,8 +24,9 @@ pub struct HttpsRedirect {
 }
 
 impl HttpsRedirect {
-    /// The URL of the same resource over TLS. Its host is the requested one if that is one of this server's
-    /// names, and otherwise the site's own, so a forged `Host` cannot cause a redirect to another server.
+    /// The URL of the same resource over TLS, or of `/` if the target has no path. Its host is the requested
+    /// one if that is one of this server's names, and otherwise the site's own, so a forged `Host` cannot
+    /// cause a redirect to another server. Its port is always that of the site.
     fn location(&self, host: Option<&str>, target: &Uri) -> String {
         let asked: Option<Authority> = host.and_then(|host| host.parse().ok());
         let name = asked.and_then(|asked| {
@@ -42,7 +43,8 @@ impl HttpsRedirect {
     }
 }
 
-/// The redirect for a plain HTTP request; `None` if the request is to be served, as are ACME challenges.
+/// The redirect for a plain HTTP request; `None` if the request is to be served, as are ACME challenges and
+/// requests whose URL over TLS would not be ASCII.
 ///
 /// A trusted proxy, or any peer on a Unix socket, may have terminated TLS. Its requests are redirected only
 /// if `X-Forwarded-Proto` reports that the client used plain HTTP; without the header, a redirect could loop.

@@ -85,6 +85,7 @@ async fn send_and_check(
     if !answer.status.is_success() && !is_problem {
         return Err(format!("{}: the response status is {}", url.host_and_port(), answer.status));
     }
+    // The library uses GET only for the directory.
     if head.method == Method::GET && !is_directory(&answer.body) {
         return Err(format!("{}: the response is not an ACME directory", url.host_and_port()));
     }
