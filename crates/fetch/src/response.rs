@@ -104,8 +104,9 @@ impl<S: AsyncWrite + Unpin> AsyncWrite for ResponseRecorder<S> {
 }
 
 /// Reads the final response leniently from the bytes that a server sent: its status, the header fields that
-/// are valid, and all bytes after the header as the body. Skips interim (1xx) responses. `None` if there is
-/// no status from 200 to 999. `is_whole` is always false.
+/// are valid, and all bytes after the header as the body, whose chunks are not decoded. Skips interim (1xx)
+/// responses, and white space before a response. `None` if there is no status from 200 to 999. `is_whole` is
+/// always false.
 pub fn read_response(mut bytes: &[u8]) -> Option<FetchResponse> {
     loop {
         bytes = bytes.trim_ascii_start();

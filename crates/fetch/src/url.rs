@@ -38,7 +38,8 @@ pub enum Host {
 }
 
 impl Host {
-    /// Whether the host is `localhost` or a loopback address. It may then resolve only to loopback addresses.
+    /// Whether the host is `localhost` or a loopback address, which an IPv4-mapped one is not. It may then
+    /// resolve only to loopback addresses.
     pub fn is_loopback(&self) -> bool {
         match self {
             Host::Name(name) => name == "localhost",

@@ -40,6 +40,7 @@ pub enum ReadError {
 }
 
 impl RequestBody {
+    /// On a private connection, marks a request without a body as being answered.
     pub(super) fn new(body: Incoming, slot: &Arc<Slot>, private: Option<Arc<PrivateConn>>) -> Self {
         let answering = private.as_ref().filter(|_| body.is_end_stream()).map(PrivateConn::mark_answering);
         Self { body, slot: slot.clone(), private, answering }

@@ -64,9 +64,9 @@ const CHUNK: usize = 16 * 1024;
 const RESPONSES_PER_TURN: u32 = 16;
 
 /// Serves requests until the connection ends or misses a deadline, the client sends too many abusive frames,
-/// or the server stops. When the server begins to drain or to stop, sends GOAWAY, and ends after the requests
-/// in progress. Counts why the server closed the connection. `read` contains bytes that were already read
-/// from the stream.
+/// or the server stops. When the server begins to drain or to stop, or an idle connection misses a deadline
+/// or is evicted, sends GOAWAY, and ends after the requests in progress. Counts why the server closed the
+/// connection. `read` contains bytes that were already read from the stream.
 pub(super) async fn serve<H: PublicHandler, S: AsyncRead + AsyncWrite + Unpin>(
     conn: ConnContext<'_, H>,
     read: Bytes,
@@ -91,6 +91,8 @@ pub(super) async fn serve<H: PublicHandler, S: AsyncRead + AsyncWrite + Unpin>(
     // Keep a connection that was opened while draining until the server stops: its client would reconnect.
     let begun = *phase.borrow();
     // Ignore errors here and below: the peer has disconnected or violated the protocol (hyper sent GOAWAY).
+    // `is_over`: no GOAWAY follows, because the connection has ended, must close now or is late with a
+    // request. `is_overdue`: a deadline has passed.
     let (is_over, is_overdue) = tokio::select! {
         ended = conn.run(connection.as_mut(), &writes) => {
             (ended.is_some() || conn.is_closing_now() || !conn.deadlines.borrow().is_idle(), ended.is_none())

@@ -259,7 +259,8 @@ pub fn default_limit() -> Option<u64> {
 }
 
 /// Half of the memory: reloads, kernel buffers and other programs need the rest. On a small machine, half may
-/// not be enough even for a small site. The share is larger there, but at least an eighth stays free.
+/// not be enough even for a small site. The share is larger there, one and a half times [`NEEDED`], but at
+/// least an eighth stays free.
 fn default_share(memory: u64) -> u64 {
     (memory / 2).max(NEEDED + NEEDED / 2).min(memory - memory / 8)
 }

@@ -92,8 +92,8 @@ impl fmt::Display for Address {
 pub struct Socket(socket2::Socket);
 
 impl Socket {
-    /// Opens a socket and starts to listen. Connections queue until a worker accepts them. The permissions of
-    /// a Unix socket follow from the umask.
+    /// Opens a socket and starts to listen. Connections queue until a worker accepts them. A Unix socket
+    /// replaces a stale one, and its permissions follow from the umask.
     pub fn bind(address: &Address) -> Result<Self, BindError> {
         Self::bind_with(address, false)
     }
@@ -193,8 +193,9 @@ pub struct BindError {
     pub cause: io::Error,
 }
 
-/// The service manager's sockets (`sd_listen_fds(3)`) with their names, which may be empty. Must be called
-/// once, before the process opens other file descriptors. Fails if one is neither a TCP nor a Unix socket.
+/// The service manager's sockets (`sd_listen_fds(3)`) with their names, which may be empty. There are none
+/// without a service manager. Must be called once, before the process opens other file descriptors. Fails if
+/// one is neither a TCP nor a Unix socket.
 pub fn inherited_sockets() -> io::Result<Vec<(String, Socket)>> {
     let mut given = ListenFd::from_env();
     let names = std::env::var("LISTEN_FDNAMES").unwrap_or_default();

@@ -79,12 +79,13 @@ impl Inodes {
         Ok(Inodes { free: found.f_favail, total: found.f_files })
     }
 
-    /// Whether fewer than 100 inodes are free, so that hardly any file can be created.
+    /// Whether fewer than 100 inodes are free, so that hardly any file can be created. False if the file
+    /// system has no fixed number.
     pub fn are_exhausted(self) -> bool {
         self.total > 0 && self.free < Inodes::FEW
     }
 
-    /// Whether fewer than 2 % of the inodes are free.
+    /// Whether fewer than 2 % of the inodes are free. False if the file system has no fixed number.
     pub fn are_low(self) -> bool {
         self.total > 0 && self.free < self.total / 50
     }

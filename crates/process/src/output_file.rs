@@ -53,7 +53,7 @@ struct PartialFile {
 
 impl PartialFile {
     /// Creates the file, or empties one that an interrupted process has left. Fails if another process writes
-    /// it.
+    /// it, or if it is a symbolic link.
     fn create(target: &Path) -> io::Result<PartialFile> {
         let mut path = target.as_os_str().to_owned();
         path.push(PARTIAL);

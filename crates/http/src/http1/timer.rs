@@ -83,7 +83,7 @@ impl ConnTimer {
         self.deadline.set(deadline);
     }
 
-    /// Starts the deadline for a request's header. Has no effect after the first byte of the request.
+    /// Starts the deadline for a request's header. Has no effect between that byte and the response.
     pub(crate) fn on_first_byte(&self) {
         if self.phase.get() == RequestPhase::Waiting {
             let deadline = Instant::now() + self.timeouts.header;

@@ -390,7 +390,7 @@ impl Client {
     }
 }
 
-/// The reason that the authority reports for a failed validation; `otherwise` if it reports none.
+/// The first reason that the authority reports for a failed validation; `otherwise` if it reports none.
 async fn validation_error(order: &mut Order, otherwise: Error) -> OrderError {
     let mut authorizations = order.authorizations();
     while let Some(Ok(mut authorization)) = authorizations.next().await {
