@@ -131,7 +131,8 @@ fn page_left(head: &Parts, base_url: &str) -> Option<String> {
 }
 
 /// The page that the parameter `page` of the request's query names: the page with the form. The theme writes
-/// it first and as a path, which may contain `&`; other templates encode it as any parameter.
+/// it first and as a path, which may contain `&`: the whole rest of the query is then the page, as it was
+/// sent. Other templates encode it as any parameter, which is decoded here.
 pub(super) fn named_page(head: &Parts) -> Option<Cow<'_, str>> {
     let query = head.uri.query()?;
     match query.strip_prefix("page=").filter(|page| page.starts_with('/')) {
@@ -140,7 +141,8 @@ pub(super) fn named_page(head: &Parts) -> Option<Cow<'_, str>> {
     }
 }
 
-/// The path and query of `Referer` if its host is that of `base_url` or that of the request.
+/// The path and query of `Referer` if its host and port are those of `base_url` or of the request, in the
+/// same spelling. `None` without a slash after the host.
 pub(super) fn own_referer<'a>(head: &'a Parts, base_url: &str) -> Option<&'a str> {
     let referer = head.headers.get(REFERER)?.to_str().ok()?;
     let (_, rest) = referer.split_once("://")?;

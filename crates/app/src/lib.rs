@@ -82,9 +82,10 @@ impl Sockets {
 }
 
 /// Serves the site, the inbox's web interface and the private address until [`ShutdownPhase::Stopping`], then
-/// gives requests in progress time to finish. Blocks until all threads have ended; returns at once, without
-/// waiting for them, if a thread cannot be spawned or the public server fails. Continues a panic of the
-/// other threads, except for the one that stores page views.
+/// gives the site's requests in progress time to finish; the two others run until that is over, and drop
+/// their open connections. Blocks until all threads have ended, but returns an error without waiting for the
+/// rest: at once if a thread cannot be spawned or the public server fails, at the end if another listener has
+/// failed. Continues a panic of the other threads, except for the one that stores page views.
 pub fn serve(
     app: &Arc<AppState>,
     sockets: Sockets,

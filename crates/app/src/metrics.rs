@@ -209,7 +209,7 @@ impl Metrics {
         Self { shared, own }
     }
 
-    /// Counts a reload.
+    /// Counts a reload, successful or not, and stores its time.
     pub fn record_reload(&self, has_succeeded: bool, at: Timestamp) {
         self.shared.reloads[usize::from(!has_succeeded)].fetch_add(1, Relaxed);
         self.shared.reloaded_at.store(at.as_second(), Relaxed);

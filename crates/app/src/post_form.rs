@@ -50,10 +50,10 @@ pub(super) struct FormRequest<'a> {
 }
 
 impl FormRequest<'_> {
-    /// Responds with JSON, or with a page or a redirect if the client prefers HTML and `html_posts` is set.
-    /// Counts the outcome of a POST, and the source of a request that exceeds a limit. Answers CORS
-    /// preflights before any limit, and refuses methods other than POST. Does not count test submissions of
-    /// the canary.
+    /// Responds with JSON or, if `html_posts` is set, the client prefers HTML and the body is not JSON, with
+    /// a page or a redirect. Counts the outcome of a POST, and the source of a request that exceeds a limit.
+    /// Answers CORS preflights before any limit, and refuses methods other than POST. Does not count test
+    /// submissions of the canary; their responses have no headers about quotas or CORS.
     pub(super) async fn respond(&self, body: &mut RequestBody) -> HttpResponse {
         let Self { app, snapshot, form, head, .. } = *self;
         let options = &snapshot.options.forms;
@@ -102,8 +102,9 @@ impl FormRequest<'_> {
         response
     }
 
-    /// Checks the method and the quotas of the source and its network. A POST counts towards the quotas.
-    /// Returns the used share of the source's quota, and the state of all quotas if there are limits.
+    /// Checks the method and the quotas of the source and its network. A POST counts towards the quotas;
+    /// other methods are refused without counting. Returns the used share of the source's quota, and the
+    /// state of all quotas if there are limits.
     async fn admit(&self, source: Source) -> (Result<Rate, FormRefusal>, Option<QuotaStatuses>) {
         let (limiter, now) = (&self.snapshot.limiter, Instant::now());
         if self.head.method != Method::POST {
@@ -131,8 +132,9 @@ impl FormRequest<'_> {
         }
     }
 
-    /// Stores a test submission of the canary, and returns the response; `None` if the body has no genuine
-    /// token, or one that has been used. Uses the token up, even if the submission is then refused.
+    /// Stores a test submission of the canary, and returns the response; `None` if the body is no JSON with a
+    /// genuine token, or the token cannot be used up ([`GenuineToken::use_up`]). Uses the token up, even if
+    /// the submission is then refused.
     async fn accept_canary(&self, posted: &Posted) -> Option<HttpResponse> {
         let Content::Json(bytes) = &posted.content else { return None };
         let token = token_in_body(bytes)?;
@@ -169,9 +171,9 @@ impl FormRequest<'_> {
         }
     }
 
-    /// Reads a body of a media type and length that the form accepts. An HTML form must come from this site
-    /// or a permitted origin, and its fields are decoded; with `multipart/form-data` from elsewhere, the
-    /// error is [`FormRefusal::MediaType`].
+    /// Reads an uncompressed body of a media type and length that the form accepts. An HTML form must come
+    /// from this site or a permitted origin, and its fields are decoded; with `multipart/form-data` from
+    /// elsewhere, the error is [`FormRefusal::MediaType`]. JSON may come from anywhere.
     async fn read(&self, body: &mut RequestBody) -> Result<Posted, FormRefusal> {
         let Self { snapshot, form, head, .. } = *self;
         let html_posts = snapshot.options.forms.html_posts;
@@ -213,7 +215,9 @@ impl FormRequest<'_> {
     }
 
     /// Stores one submission; `rate` is the used share of the source's quota. On success, the submission is
-    /// on stable storage; after an error other than [`FormRefusal::NotConfirmed`], no part of it is stored.
+    /// on stable storage, and a channel has confirmed it if the form is one of `confirmed_forms`. After an
+    /// error other than [`FormRefusal::NotConfirmed`], no part of it is stored. An agent's signature that is
+    /// not valid is ignored.
     async fn accept(&self, source: Source, rate: Rate, posted: &Posted) -> Result<(), FormRefusal> {
         let Self { app, snapshot, form, head, .. } = *self;
         let ParsedForm { entry, extras, lead } = posted.parse(form)?;
@@ -272,8 +276,9 @@ impl FormRequest<'_> {
         lead
     }
 
-    /// Waits for a channel's confirmation. Delivery continues after the timeout. If the client repeats the
-    /// submission, the repeat waits as well.
+    /// Waits for a channel's confirmation. The error is [`FormRefusal::NotConfirmed`], after the timeout and
+    /// if the store fails; delivery then continues. If the client repeats the submission, the repeat waits as
+    /// well.
     async fn wait_for_confirmation(&self, id: Uuid) -> Result<(), FormRefusal> {
         let Self { app, snapshot, form, .. } = *self;
         let confirmed = snapshot.confirmations.wait(&app.store, id, snapshot.options.confirm_timeout).await;
@@ -374,6 +379,7 @@ pub(super) fn whole_seconds(retry_after: Duration) -> u64 {
 /// The larger of the used shares of the source's own two quotas. The network's quotas are left out, because
 /// other sources share them.
 fn quota_use(statuses: Option<&QuotaStatuses>) -> Rate {
+    // The source's quotas come first.
     let own = statuses.into_iter().flatten().take(2);
     Rate::most_used(own.map(|status| (status.remaining, status.quota)))
 }
@@ -402,8 +408,8 @@ fn record_refusal(app: &Arc<AppState>, source: Source, form: &'static Form) {
 /// The header that identifies retries of the same submission (draft-ietf-httpapi-idempotency-key-header).
 const IDEMPOTENCY_KEY: HeaderName = HeaderName::from_static("idempotency-key");
 
-/// The idempotency key, with its quotes if it has any; `None` if it is absent, empty, repeated or not visible
-/// ASCII.
+/// The idempotency key, trimmed, with its quotes if it has any; `None` if it is absent, empty, repeated or
+/// not ASCII.
 fn idempotency_key(headers: &HeaderMap) -> Option<String> {
     let mut lines = headers.get_all(IDEMPOTENCY_KEY).iter();
     let key = lines.next()?.to_str().ok()?.trim();
@@ -437,8 +443,8 @@ fn has_media_type(headers: &HeaderMap, wanted: &[u8]) -> bool {
 /// The content codings that clients use for compression (RFC 9110 §8.4.1).
 const CODINGS: [&str; 7] = ["gzip", "x-gzip", "deflate", "br", "zstd", "compress", "x-compress"];
 
-/// The first content coding of the body; `None` if it is not compressed. Ignores names that are no coding,
-/// such as `utf-8`, which some clients send by mistake.
+/// The first of [`CODINGS`] that the body has; `None` if it has none. Ignores other names, such as `utf-8`,
+/// which some clients send by mistake.
 fn content_coding(headers: &HeaderMap) -> Option<&'static str> {
     let lines = headers.get_all(CONTENT_ENCODING).iter();
     lines.flat_map(|line| line.as_bytes().split(|byte| *byte == b',')).find_map(|name| {

@@ -154,7 +154,7 @@ impl<'a> Selection<'a> {
     }
 
     /// The response's content; empty if the response has none. Fails if the content is on the disk and has
-    /// changed since the site was loaded.
+    /// changed since the site was loaded, or cannot be opened.
     pub(super) fn content(&self) -> Result<ResponseBody, DiskFileChanged> {
         self.part(0..self.content_length().unwrap_or_default())
     }
@@ -173,7 +173,7 @@ impl<'a> Selection<'a> {
         Ok(ResponseBody::File(part.unchanged_since(file.modified())))
     }
 
-    /// The response without the security headers. 503 if the content is on the disk and has changed.
+    /// The response without the security headers. 503 instead if [`Self::content`] fails.
     pub(super) fn to_response(self) -> HttpResponse {
         self.content().map_or_else(|DiskFileChanged| file_unavailable(), |body| self.with_body(body))
     }

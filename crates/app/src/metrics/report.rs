@@ -174,7 +174,7 @@ fn write_inbox(out: &mut Exposition, app: &AppState, count: Option<&QueueCount>,
 }
 
 /// Writes the result of the canary's last run. A kind of step has failed if one of its steps has. Leaves out
-/// kinds whose steps were all skipped.
+/// kinds whose steps were all skipped, and all kinds if the stored report cannot be read.
 fn write_canary(out: &mut Exposition, status: &CanaryStatus) {
     out.single("frontdesk_canary_ok", u8::from(status.is_ok));
     out.single("frontdesk_canary_last_run_timestamp_seconds", status.ended_at.as_second());

@@ -4,8 +4,8 @@
 pub(super) const MAX_HOST: usize = 253;
 
 /// The referring host in lower case, written to `buffer`. Empty if it is an IP address, because addresses are
-/// not stored. `None` if the page was opened directly or from this site, or if the header is invalid or names
-/// a user.
+/// not stored. `None` if the page was opened directly or from this site, or if the header is no valid `http`
+/// or `https` URL, names a user, or has a host that is not ASCII.
 ///
 /// `own` are the hosts of this site, with or without a port. A leading `www.` makes no difference for them.
 pub(super) fn referring_host<'b>(
@@ -43,6 +43,7 @@ pub(super) fn referring_host<'b>(
     std::str::from_utf8(lower).ok()
 }
 
+/// The text after `prefix`, whose letters may have any case; `None` if it begins otherwise.
 fn strip_prefix<'a>(text: &'a [u8], prefix: &[u8]) -> Option<&'a [u8]> {
     let (beginning, rest) = text.split_at_checked(prefix.len())?;
     beginning.eq_ignore_ascii_case(prefix).then_some(rest)
@@ -56,6 +57,7 @@ fn without_port(authority: &[u8]) -> &[u8] {
     }
 }
 
+/// The host without a leading `www.`, whose letters may have any case.
 fn without_www(host: &[u8]) -> &[u8] {
     strip_prefix(host, b"www.").unwrap_or(host)
 }

@@ -114,7 +114,7 @@ pub fn class_of(name: &str) -> AgentClass {
     AGENTS.iter().find(|agent| agent.name == name).map_or(AgentClass::Unknown, |agent| agent.class)
 }
 
-/// The names of all clients of a class.
+/// The names of all clients and groups of a class.
 pub fn names_of(class: AgentClass) -> Vec<&'static str> {
     AGENTS.iter().filter(|agent| agent.class == class).map(|agent| agent.name).collect()
 }
@@ -161,8 +161,9 @@ const CANARY: &str = "frontdesk-canary";
 /// Number of bytes of a `User-Agent` that are examined.
 const MAX_EXAMINED: usize = 512;
 
-/// Finds the client that a `User-Agent` names. A client of [`AGENTS`] takes precedence over other robots,
-/// these over tools, and tools over browsers. [`AgentIndex::UNCOUNTED`] for the canary. Examines only the
+/// Finds the client that a `User-Agent` names, in any of its words, also in comments and URLs. The first
+/// client of [`AGENTS`] takes precedence over other robots, these over tools, and tools over browsers.
+/// [`AgentIndex::UNCOUNTED`] for the canary, unless a client of [`AGENTS`] precedes it. Examines only the
 /// first [`MAX_EXAMINED`] bytes.
 pub(super) fn classify(user_agent: &[u8]) -> AgentIndex {
     let text = &user_agent[..user_agent.len().min(MAX_EXAMINED)];
