@@ -45,7 +45,8 @@ pub struct AppState {
 }
 
 impl AppState {
-    /// A state that serves `site` without rate limits, for tests and benchmarks.
+    /// A state that serves `site` without limits, TLS, live reload or directories of agents, for tests and
+    /// benchmarks.
     pub fn new(site: Site, intake: Intake, options: WebOptions) -> Self {
         let agents = agent::AgentOptions {
             directories: Vec::new(),
@@ -108,7 +109,8 @@ pub struct Snapshot {
 }
 
 impl Snapshot {
-    /// Adds the headers that every response carries and that depend on the options or on TLS.
+    /// Adds the security headers that the response lacks and, over TLS, `Strict-Transport-Security` if the
+    /// options have it.
     pub(super) fn add_common_headers(&self, scheme: Scheme, response: HttpResponse) -> HttpResponse {
         let mut response = add_security_headers(response, &self.options.content_security_policy);
         // Send HSTS only over TLS (RFC 6797 §7.2).

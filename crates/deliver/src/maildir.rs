@@ -161,8 +161,8 @@ fn move_or_remove(written: &Path, target: &Path) -> Result<(), String> {
     moved.map_err(describe_io_error("move the message to", target))
 }
 
-/// Removes the messages of earlier runs of the canary, so that at most one is in the Maildir. Ignores errors:
-/// the next run tries again.
+/// Removes all messages of the canary but this one, also those of other senders, so that at most one is in
+/// the Maildir. Ignores errors: the next run tries again.
 fn remove_earlier_canaries(maildir: &Path, name: &str) {
     let mark = format!("-{}", Topic::Canary.name());
     // A file name is `TIME.UNIQUE.ORIGIN` (`message_file_name`), and the unique part ends with the topic.

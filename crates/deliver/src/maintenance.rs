@@ -318,7 +318,8 @@ impl Maintenance {
         Ok(removed)
     }
 
-    /// Removes outdated records of mails to visitors, in transactions of limited size, until none are left.
+    /// Removes outdated records of mails to visitors, and mails that have waited for a day although no
+    /// channel sends them any more, in transactions of limited size, until none are left.
     async fn tidy_visitor_mails(&self, now: Timestamp) -> Result<(), StoreError> {
         let channels = self.store.channels.load_full();
         loop {
@@ -329,7 +330,8 @@ impl Maintenance {
         }
     }
 
-    /// Removes the test submissions of canary runs that never ended because their process ended first.
+    /// Removes the test submissions of canary runs that never ended because their process ended first: those
+    /// older than [`CANARY_LIFETIME`].
     async fn remove_abandoned_canaries(&self, now: Timestamp) -> Result<(), StoreError> {
         let before = now.saturating_sub(CANARY_LIFETIME).unwrap_or(Timestamp::MIN);
         self.store.change(move |tx| tx.remove_canaries(before)).await
@@ -337,7 +339,8 @@ impl Maintenance {
 
     /// Seals submissions that were not sealed right after their last delivery, because the process ended
     /// first or sealing was configured later. Also seals held submissions that no configured channel would
-    /// deliver after their release. Returns the number of sealed submissions.
+    /// deliver after their release. Returns the number of sealed submissions. Does nothing without a
+    /// recipient, and skips rows that cannot be read.
     async fn seal_settled(&self) -> Result<usize, StoreError> {
         let Some(recipient) = &self.options.recipient else { return Ok(0) };
         let channels = self.store.channels.load_full();
@@ -505,9 +508,9 @@ impl Maintenance {
         Ok(Some(NOTIFICATION_RETRY))
     }
 
-    /// Notifies the team, once per episode, that mails to visitors have reached the limit for all of them.
-    /// Returns false if no channel has accepted the notification. Without channels, the notification counts
-    /// as sent.
+    /// Notifies the team, once per episode, that mails to visitors have reached the limit for all of them,
+    /// unless the episode began a day or more ago, or more than a day in the future. Returns false if no
+    /// channel has accepted the notification. Without channels, the notification counts as sent.
     async fn send_mail_limit_notification(
         &self,
         now: Timestamp,
@@ -585,8 +588,9 @@ async fn remove_old_view_counts(store: &Store, today: Date) -> Result<(), StoreE
     Ok(())
 }
 
-/// Replaces a submission's fields with their encrypted copy. Returns false and changes nothing if the
-/// submission is already encrypted or removed, or a channel still has to deliver it.
+/// Replaces a submission's fields and the source of the lead with their encrypted copy. Returns false and
+/// changes nothing if the submission is already encrypted, not processed or removed, or a channel still has
+/// to deliver it.
 pub(super) async fn seal_submission(
     store: &Store,
     recipient: &Recipient,

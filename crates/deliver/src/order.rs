@@ -23,7 +23,8 @@ const OLDEST_EVERY: u64 = 8;
 const NEWEST_EVERY: u64 = 2;
 
 /// Chooses the deliveries to send now: at most as many, and as many retries, as the channel has capacity for,
-/// and of paced ones at most `candidates.high_volume`. Drops the other candidates.
+/// and at most `candidates.high_volume` of paced ones ([`DueDelivery::is_paced`]). Drops the other
+/// candidates.
 pub fn choose(request: &ClaimRequest, candidates: Candidates) -> Vec<DueDelivery> {
     let Candidates { mut due, mut high_volume } = candidates;
     let mut retries = request.capacity.retries;
@@ -43,7 +44,9 @@ pub fn choose(request: &ClaimRequest, candidates: Candidates) -> Vec<DueDelivery
 }
 
 /// The index of the delivery for attempt number `attempt`, which seeds the draws. `None` if no due delivery
-/// may begin.
+/// may begin. Without a draw, takes the first by this order: not suspicious, first attempt, lowest rank, due
+/// the longest. A draw puts retries before all others, takes the one that has been due the longest among all
+/// of the same kind (first attempts or retries), or takes the newest of the same kind and rank.
 fn next(due: &[DueDelivery], attempt: usize, may_begin: impl Fn(&DueDelivery) -> bool) -> Option<usize> {
     let random = splitmix64(attempt as u64);
     let is_drawn = |every: u64| splitmix64(random ^ every).is_multiple_of(every);

@@ -176,8 +176,8 @@ impl Smtp {
 
     /// Sends the message over an idle connection or, if there is none or it is closed, over a new one. If the
     /// server ends a session at a recipient, or after it has refused some, repeats the transaction for the
-    /// others over a new connection: before DATA, no recipient can have the message. Returns the server's
-    /// reply, and the connection if the caller must close it.
+    /// others over a new connection, up to [`MAX_CONNECTIONS`]: before DATA, no recipient can have the
+    /// message. Returns the server's reply, and the connection if the caller must close it.
     async fn transmit_message(
         &self,
         trust: &Arc<ClientConfig>,
@@ -262,6 +262,7 @@ pub fn is_this_machine(host: &str) -> bool {
         || host.parse::<std::net::IpAddr>().is_ok_and(|address| address.is_loopback())
 }
 
+/// The TLS configuration with the public and the extra roots. The error is a sentence for the operator.
 fn load_roots(options: &SmtpOptions) -> Result<Arc<ClientConfig>, String> {
     let config = tls_config(options.extra_roots.as_ref());
     let hint = if options.extra_roots.is_some() { "; check the channel's `ca_file`" } else { "" };

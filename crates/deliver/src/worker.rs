@@ -372,9 +372,10 @@ impl WorkerLoop {
         }
     }
 
-    /// Waits for the lock on an SQLite inbox, and then requeues interrupted attempts. Retries without limit.
-    /// `None` for PostgreSQL: claims lock rows, and other replicas' attempts are requeued as their leases
-    /// end.
+    /// Waits for the lock on an SQLite inbox, then requeues interrupted attempts, resumes all paused
+    /// channels, and makes the deliveries due that wait for them. Retries without limit. `None` for
+    /// PostgreSQL, where nothing is requeued or resumed: claims lock rows, and other replicas' attempts are
+    /// requeued as their leases end.
     async fn take_over(&mut self) -> Option<Lock> {
         let place = &self.options.place;
         let lock = match place {
@@ -431,8 +432,8 @@ impl WorkerLoop {
     }
 
     /// Claims due deliveries, and returns the claims of each channel. First clamps due times at the start and
-    /// after the system clock was set back, and requeues attempts that are recorded but not in progress after
-    /// an error of the store.
+    /// after the system clock was set back, and, with SQLite, requeues attempts that are recorded but not in
+    /// progress after an error of the store.
     async fn claim(&mut self, now: Timestamp) -> Result<Vec<Claims>, StoreError> {
         let wants = self.dispatcher.claim_requests(self.started.elapsed());
         if self.was_clock_set_back(now) {
@@ -450,9 +451,10 @@ impl WorkerLoop {
         self.store.claim(wants, under_way, now, LEASE, order::choose).await
     }
 
-    /// Makes deliveries due that are scheduled too far ahead. An error does not prevent the claim, because it
-    /// may last, for instance if one row is damaged. Retries only after [`LONGEST_SLEEP`], because the error
-    /// may be a timeout, for which all deliveries wait.
+    /// Makes deliveries due that are scheduled further ahead than the retry schedule allows, except for
+    /// retries that the receiver asked to delay or whose last outcome is uncertain. An error does not prevent
+    /// the claim, because it may last, for instance if one row is damaged. Retries only after
+    /// [`LONGEST_SLEEP`], because the error may be a timeout, for which all deliveries wait.
     async fn clamp_due_times(&mut self, now: Timestamp) {
         match self.store.change(move |tx| tx.clamp_due_times(now)).await {
             Ok(()) => {

@@ -47,7 +47,8 @@ impl Breaker {
         self.pause.as_ref().is_some_and(|pause| !pause.is_on_trial)
     }
 
-    /// Records that requests were queued, at most as many as [`Self::allowance`] permits.
+    /// Records that requests were queued, at most as many as [`Self::allowance`] permits. After a pause, this
+    /// begins the trial.
     pub fn begin(&mut self) {
         if let Some(pause) = &mut self.pause {
             pause.is_on_trial = true;

@@ -116,7 +116,10 @@ impl SmtpError {
         SmtpError { recipients, ..SmtpError::new(SmtpPhase::Rcpt, SmtpErrorKind::Refusal(code, text)) }
     }
 
-    /// The cause, which depends on the reply code and on whether the server has received the message.
+    /// The cause. A 4xx reply, and a temporary refusal of a recipient with a 5xx reply, are deferred. For a
+    /// final refusal of the message, the cause follows from the enhanced status code. Without a negative
+    /// reply, it is uncertain after the final dot, and unclear during the content. All other errors concern
+    /// the channel.
     pub fn cause(&self) -> Cause {
         match (self.phase, &self.kind) {
             (SmtpPhase::Message, SmtpErrorKind::Silence(_) | SmtpErrorKind::Broken(_)) => Cause::Uncertain,
@@ -157,7 +160,8 @@ impl SmtpError {
         self.is_cut_off || !matches!(self.kind, SmtpErrorKind::Refusal(code, _) if code != 421)
     }
 
-    /// Returns the failure in the form that the inbox records. `server` is the host and port.
+    /// Returns the failure in the form that the inbox records. `server` is the host and port. For a mail to a
+    /// visitor, omits the recipients, and does not count a refused one against the channel.
     pub fn outcome(&self, server: &str, is_to_visitor: bool) -> Outcome {
         let phase = self.phase;
         // Omit the recipient of a mail to a visitor: it is the submission's own address.

@@ -82,9 +82,10 @@ impl SmtpSession {
     }
 
     /// Sends one message to all recipients that the server accepts, in one transaction. Omits those in
-    /// `refused`, and adds those that the server refuses. Fails if the server accepts no recipient, ends the
-    /// session (421), or refuses the sender or the message. All steps before the final dot end before `ends`.
-    /// On a reused connection, the first command has the limit `deadlines.reused`.
+    /// `refused`, and adds those that the server refuses; on success, or if all are refused, moves them to
+    /// the result. Fails if the server accepts no recipient, ends the session (421), or refuses the sender or
+    /// the message. All steps before the final dot end before `ends`. On a reused connection, the first
+    /// command has the limit `deadlines.reused`.
     pub async fn transmit(
         &mut self,
         from: &str,
@@ -262,10 +263,10 @@ impl<S: Stream> Dialogue<S> {
         Ok(reply)
     }
 
-    /// Sends the recipients that are not in `refused`, and adds each one that the server refuses. The error
-    /// of a session that ends names the recipients that may have ended it: those that the server has refused
-    /// in this session, because some servers then close the connection, or else the recipient without a
-    /// reply, which is added to `refused`.
+    /// Sends the recipients that are not in `refused`, and adds each one that the server refuses. If the
+    /// session ends, the error names all in `refused`: some servers close the connection after they have
+    /// refused a recipient. If the server has refused none in this session, the recipient at which it ended
+    /// is added first.
     async fn recipients(
         &mut self,
         to: &[&str],
@@ -396,7 +397,9 @@ impl<S: Stream> Dialogue<S> {
     }
 
     /// Sends the message and the final dot, and marks the handover before the dot. Returns the reply, and
-    /// whether it is complete: a reply that is cut off counts if its code can be read.
+    /// whether it is complete: a reply that is cut off counts if its code can be read. If the content cannot
+    /// be sent, the error is the refusal of the message with which the server closed the connection, if it
+    /// sent one.
     async fn message(
         &mut self,
         message: &[u8],

@@ -21,8 +21,8 @@ const MAX_EXCERPT_CHARS: usize = 200;
 /// The start of the URL to which Google Apps Script redirects after it has run a script.
 const APPS_SCRIPT_OUTPUT: &str = "https://script.googleusercontent.com/macros/echo?";
 
-/// A 2xx status means delivered, and so does a redirect to `APPS_SCRIPT_OUTPUT`: a retry would run the
-/// script again. Other outcomes quote the target of a redirect or the start of the body.
+/// A 2xx status means delivered, and so does a redirect to `APPS_SCRIPT_OUTPUT`: a retry would run the script
+/// again. Other outcomes quote the target of a redirect, or the start of the body unless it is compressed.
 pub fn outcome(answer: &FetchResponse, now: Timestamp) -> Outcome {
     let status = answer.status;
     if status.is_success() {
@@ -46,7 +46,8 @@ pub fn outcome(answer: &FetchResponse, now: Timestamp) -> Outcome {
 }
 
 /// Whether the body of a response is compressed, although the request has `Accept-Encoding: identity`, so
-/// that it cannot be quoted.
+/// that it cannot be quoted: `Content-Encoding` is a single known coding, or the body begins like a gzip
+/// file.
 fn is_compressed(answer: &FetchResponse) -> bool {
     let coding = answer.headers.get(CONTENT_ENCODING).map_or(&b""[..], |value| value.as_bytes().trim_ascii());
     let codings = ["gzip", "x-gzip", "br", "zstd", "deflate", "compress"];

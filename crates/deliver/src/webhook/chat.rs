@@ -51,8 +51,9 @@ pub fn markdown(text: &str, limit: usize) -> String {
     })
 }
 
-/// For Mattermost, which parses mentions and Slack's `<…>` before Markdown: replaces their first character
-/// with one that looks similar (`＠all`, `＜!channel>`). The `@` in e-mail and web addresses is kept.
+/// For Mattermost, which parses mentions and Slack's `<…>` before Markdown: replaces the `@` of mentions and
+/// every `<` with a character that looks similar (`＠all`, `＜!channel>`). The `@` in e-mail and web addresses
+/// is kept.
 pub fn inert(text: &str) -> String {
     without_mentions(text).replace('<', "＜")
 }

@@ -184,7 +184,7 @@ fn telegram_outcome(response: &FetchResponse, now: Timestamp) -> Outcome {
 }
 
 /// The outcome of a request to Teams, which may answer 200 to a card that it has not posted, with "… returned
-/// HTTP error 429 …" in the body.
+/// HTTP error 429 …" in the body. The status in the body then replaces that of the response.
 fn teams_outcome(response: &FetchResponse, now: Timestamp) -> Outcome {
     let body = String::from_utf8_lossy(&response.body);
     let reported = body.split("returned HTTP error ").nth(1).and_then(|rest| rest.get(..3));
