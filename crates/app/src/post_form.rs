@@ -311,6 +311,7 @@ impl FormRequest<'_> {
         }
     }
 
+    /// The source of the client's address, which a trusted proxy may state.
     fn source(&self) -> Source {
         let options = &self.snapshot.options.http;
         let (headers, proxies) = (&self.head.headers, &options.trusted_proxies);
@@ -333,6 +334,7 @@ impl FormRequest<'_> {
         self.origin() == Origin::Same || self.head.headers.get(SEC_FETCH_SITE).is_some_and(is_same)
     }
 
+    /// The request ID of a trusted proxy, or else a new one at each call.
     fn id(&self) -> RequestId {
         let lines = field_values(&self.head.headers, X_REQUEST_ID);
         RequestId::from_proxy_or_new(self.peer, lines, &self.snapshot.options.http.trusted_proxies)
@@ -384,7 +386,8 @@ fn quota_use(statuses: Option<&QuotaStatuses>) -> Rate {
     Rate::most_used(own.map(|status| (status.remaining, status.quota)))
 }
 
-/// Where the form was submitted from, according to the headers that browsers send.
+/// Where the form was submitted from, according to the headers that browsers send. An origin with the host
+/// and port of `base_url` or of the request is this site, unless `Sec-Fetch-Site` is `cross-site`.
 fn origin(head: &Parts, base_url: &str) -> Origin {
     let text = |name: HeaderName| head.headers.get(name).map(|value| value.to_str().unwrap_or_default());
     Origin::classify(text(ORIGIN), text(SEC_FETCH_SITE), &[base_url, host_of(head).unwrap_or_default()])

@@ -258,6 +258,7 @@ impl Pause {
 }
 
 impl ChannelHealth {
+    /// The health of a channel that works, with no attempt in progress. A `concurrency` of 0 counts as 1.
     pub fn new(concurrency: usize) -> ChannelHealth {
         ChannelHealth { concurrency: concurrency.max(1), ..ChannelHealth::default() }
     }

@@ -200,6 +200,7 @@ fn reply_to(notice: &Notification) -> Option<&str> {
     Mailbox::parse(email).map(|_| email)
 }
 
+/// The title on one line, shortened to [`MAX_SUBJECT_CHARS`], with control characters made visible.
 pub(super) fn subject_line(title: &str) -> String {
     shorten(&visible(title.trim()), MAX_SUBJECT_CHARS).into_owned()
 }
@@ -237,8 +238,8 @@ fn encoded_words(text: &str) -> String {
     words.join(" ")
 }
 
-/// The message as plain text. Blocks are indented, so that a visitor's text cannot imitate lines that the
-/// server writes.
+/// The message as plain text. Values of several lines or more than [`MAX_LINE_CHARS`] are indented blocks, so
+/// that a visitor's text cannot imitate lines that the server writes.
 fn plain_text_body(notice: &Notification) -> String {
     let mut text = String::new();
     for sentence in &notice.lines {

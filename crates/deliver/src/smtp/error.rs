@@ -117,9 +117,9 @@ impl SmtpError {
     }
 
     /// The cause. A 4xx reply, and a temporary refusal of a recipient with a 5xx reply, are deferred. For a
-    /// final refusal of the message, the cause follows from the enhanced status code. Without a negative
-    /// reply, it is uncertain after the final dot, and unclear during the content. All other errors concern
-    /// the channel.
+    /// 5xx reply to the message, the cause follows from the enhanced status code. Without a negative reply,
+    /// it is uncertain after the final dot, and unclear during the content. All other errors concern the
+    /// channel.
     pub fn cause(&self) -> Cause {
         match (self.phase, &self.kind) {
             (SmtpPhase::Message, SmtpErrorKind::Silence(_) | SmtpErrorKind::Broken(_)) => Cause::Uncertain,
@@ -196,6 +196,7 @@ impl SmtpError {
 
 /// The outcome of a message that the server has accepted for some recipients and not for others. `reached`
 /// are the recipients that have it. A temporary refusal is retried; if all are final, the delivery is parked.
+/// Lists all refused addresses, and quotes the reply to the first.
 pub fn partial_outcome(answer: &str, refused: &[RefusedRecipient], reached: Vec<String>) -> Outcome {
     let is_temporary = refused.iter().any(RefusedRecipient::is_temporary);
     let cause = if is_temporary { Cause::Notification } else { Cause::Refused };
