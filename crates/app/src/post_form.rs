@@ -294,7 +294,8 @@ impl FormRequest<'_> {
         Err(FormRefusal::NotConfirmed(request))
     }
 
-    /// Adds the headers of all responses of the form except preflights: quotas, `Vary`, and CORS.
+    /// Adds the headers of all responses of the form except those to preflights and to test submissions:
+    /// quotas, `Vary`, and CORS.
     fn add_headers(&self, quotas: Option<&QuotaStatuses>, headers: &mut HeaderMap) {
         let options = &self.snapshot.options.forms;
         if options.html_posts {

@@ -286,8 +286,8 @@ impl ChannelHealth {
         }
     }
 
-    /// The end of the pause or gap after which the channel has capacity even if no attempt ends. `None` if
-    /// there is no such pause or gap, or it is over.
+    /// The end of the pause or gap after which the channel can have capacity even if no attempt ends. `None`
+    /// if there is no such pause or gap, or it is over.
     pub fn wakes_at(&self, now: Duration) -> Option<Duration> {
         let is_quiet = self.first_attempts + self.retries == 0;
         let (at, returns) = match self.health {

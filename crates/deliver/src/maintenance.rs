@@ -257,8 +257,9 @@ impl Maintenance {
         }
     }
 
-    /// Removes submissions older than `store.retention`, or than the retention of their form, and returns
-    /// their number. Keeps held ones and those with unfinished or parked deliveries to the team.
+    /// Removes submissions older than `store.retention`, or than the retention of their form, which replaces
+    /// it, and returns their number. Keeps held ones and those with unfinished or parked deliveries to the
+    /// team.
     async fn remove_expired(&self, now: Timestamp) -> Result<usize, StoreError> {
         let MaintenanceOptions { retention, form_retention, .. } = &self.options;
         let others = FormScope::Except(form_retention.keys().cloned().collect());

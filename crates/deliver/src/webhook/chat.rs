@@ -113,7 +113,8 @@ fn url_length(text: &str) -> usize {
     end
 }
 
-/// Each character of the text with its position in bytes, and whether it is part of a web address.
+/// Each character of the text with its position in bytes, and whether it is part of a web address. No address
+/// begins directly after a letter or digit.
 fn url_marked(text: &str) -> impl Iterator<Item = (usize, char, bool)> + '_ {
     let (mut url_end, mut before) = (0, ' ');
     text.char_indices().map(move |(at, c)| {
