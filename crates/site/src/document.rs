@@ -127,7 +127,7 @@ impl Document {
     }
 
     /// The template's name without `.html`. The front matter can replace the kind's template only for home
-    /// pages, ordinary pages and posts.
+    /// pages, ordinary pages and posts, and for generated pages without a URL.
     pub fn template_name(&self) -> &str {
         match (&self.front_matter.template, &self.kind) {
             (Some(template), PageKind::Home | PageKind::Page | PageKind::Post) => template,
@@ -242,8 +242,9 @@ impl SourcePages {
 }
 
 /// Reads the front matter of all sources, and reuses the results in `known` for unchanged ones. Leaves out
-/// pages that are never rendered and, except in a preview, drafts, scheduled and expired pages. Reports all
-/// faults of front matter, but other faults only of included pages. Fails if a source changes meanwhile.
+/// pages that are never rendered and, except in a preview, drafts, scheduled and expired pages. By default, a
+/// page is published at the start of its date, and the files in a folder `_drafts` are always drafts. Reports
+/// all faults of front matter, but other faults only of included pages. Fails if a source changes meanwhile.
 pub(super) fn read_documents(
     sources: &[SourceFile],
     options: &PagesOptions,
@@ -294,6 +295,7 @@ pub(super) fn read_documents(
         } else {
             faults.extend(parsed.page_faults.iter().cloned());
             let unlisted = unlisted == Some(true);
+            // An inherited `noindex` does not apply to a page whose own keys list it.
             let noindex = unlisted && noindex;
             pages.included.push(SourcePage { matter: matter.clone(), unpublished, unlisted, noindex });
         }
@@ -436,9 +438,11 @@ pub(super) fn served_path(file: &str, languages: &[&str]) -> String {
 }
 
 /// Derives a page's path, kind and language from its file name, and from `slug` and `path` in its front
-/// matter. A date at the beginning of a post's name, with a time that follows it, is left out of the path,
-/// and sets the post's `date` if it has none. A file `index` or `_index` has the path of its folder, whose
-/// last segment `slug` replaces. `path` replaces the whole path, also the language's folder.
+/// matter. The language is that at the end of the name (`about.de.md`), or else that of the folder
+/// (`de/about.md`), or else the default one. A date at the beginning of a post's name, with a time that
+/// follows it, is left out of the path. If the post has no `date`, they set its date and time, and the time a
+/// missing time of publication. A file `index` or `_index` has the path of its folder, whose last segment
+/// `slug` replaces. `path` replaces the whole path, also the language's folder.
 fn identify(file: &str, languages: &[&str], front_matter: &mut FrontMatter) -> PageIdentity {
     let is_post = file.starts_with("posts/");
     let relative = file.split_once('/').map_or(file, |(_, rest)| rest);
@@ -497,7 +501,7 @@ fn split_date(name: &str) -> Option<(Date, Option<Timestamp>, &str)> {
 
 /// Splits the text after a day into a time on that day, such as `T10:00:00Z`, and the rest. The time may have
 /// hyphens instead of colons (`T10-00`), because names of files on Windows cannot have colons. `None` if the
-/// text does not begin with a time, or if a letter or digit follows the time.
+/// text does not begin with a time, if it ends with the time, or if a letter or digit follows the time.
 fn split_time<'a>(day: &str, text: &'a str) -> Option<(Timestamp, &'a str)> {
     let clock = text.strip_prefix('T')?;
     let is_end = |at: usize, c: char| at >= "10:00".len() && !c.is_alphanumeric() && c != ':';
@@ -510,10 +514,13 @@ fn split_time<'a>(day: &str, text: &'a str) -> Option<(Timestamp, &'a str)> {
     })
 }
 
-/// Unifies the spelling of tags, and adds the pages that list posts and tags in a language, unless the
-/// operator has written them or the language has no listed posts. An operator's own list of posts gets the
-/// date of the newest listed post if that is later. A generated page that lists only unpublished posts counts
-/// as a draft.
+/// Unifies the tags of a language's posts, see `unify_tags`. Then, if the language has listed posts, adds the
+/// pages that list them: all posts, the tags if there are any, and the posts with each tag. Adds no page at a
+/// path that a document has, such as one that the operator has written.
+///
+/// A list has the latest `updated` of its listed posts, and the operator's own list of all posts gets it if
+/// its own is earlier. Unpublished posts, which only a preview has, count for this only in a list that has no
+/// others; if it is generated, it is then a draft.
 pub(super) fn add_blog_pages(
     index: usize,
     language: &Language,

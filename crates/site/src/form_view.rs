@@ -23,7 +23,8 @@ pub(super) struct FormView<'a> {
 }
 
 impl<'a> FormView<'a> {
-    /// The view for a page that answers the form `answered` to visitors without JavaScript.
+    /// The view for a page that works without JavaScript. `answered` is the form that the page answers, if
+    /// any.
     pub fn answering(language: &'a Language, answered: Option<&'a str>) -> Self {
         let is_default_language = language.prefix.is_empty();
         FormView { words: &language.words, is_default_language, works_without_script: true, answered }
@@ -56,7 +57,8 @@ impl<'a> FormView<'a> {
     }
 
     /// The values of one form for templates: its texts in the language of the page, its endpoint and its
-    /// fields.
+    /// fields. If visitors of the form confirm their addresses, `done` is a word about that, and never the
+    /// form's own text.
     fn form(&self, form: &PageForm) -> Value {
         let (definition, words) = (form.definition, self.words);
         let base = FormSet::built_in().named(definition.name);
@@ -110,7 +112,8 @@ impl<'a> FormView<'a> {
 }
 
 /// A field's values for templates. With `is_answered`, they contain the markers that a response replaces with
-/// the visitor's value, selection and error; otherwise the default option is selected.
+/// the visitor's value, selection and error; otherwise the default option is selected. A consent has one
+/// option, `true`.
 fn field_value(field: &'static Field, label: &str, description: &str, is_answered: bool) -> Value {
     let [least, most] = field.limits();
     let checked = |at: usize, option: &str| {

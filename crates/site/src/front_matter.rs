@@ -272,8 +272,8 @@ impl FrontMatter {
 }
 
 impl FrontMatterReader<'_> {
-    /// Reads all keys, and reports the faults of all of them. A missing title is an error. `None` if there is
-    /// any error.
+    /// Reads all keys, and reports the faults of all of them. A missing title is an error, unless a
+    /// misspelled or invalid one is reported instead. `None` if there is any error.
     fn read_front_matter(&mut self) -> Option<FrontMatter> {
         let before = self.faults.len();
         self.report_unknown_keys();
@@ -412,8 +412,8 @@ impl FrontMatterReader<'_> {
         self.read_value(names, "`true` or `false`", as_flag).unwrap_or_default()
     }
 
-    /// The values in `cascade`, a table or a list of tables. Conditions are not evaluated: a table with one
-    /// is an error if it withholds pages, and otherwise has no effect.
+    /// The values in `cascade`, a table or a list of tables; other values have no effect. Conditions are not
+    /// evaluated: a table with one is an error if it withholds pages, and otherwise has no effect.
     fn read_cascade(&mut self) -> Visibility {
         let Some((_, value)) = self.find(&["cascade"]) else { return Visibility::default() };
         let entries = value.as_array().map_or(std::slice::from_ref(&value), Vec::as_slice);
@@ -534,8 +534,8 @@ impl FrontMatterReader<'_> {
         Some(slug).filter(|slug| !slug.is_empty())
     }
 
-    /// The path with a slash at both ends. `None` if it is a URL, or has a query, escapes or dot segments,
-    /// which is reported.
+    /// The path with a slash at both ends. `None` if it is missing, or if `is_valid_path` rejects it, such as
+    /// a URL or a path with a query, which is reported.
     fn read_path(&mut self) -> Option<String> {
         let names = ["path", "url"];
         let path = self.read_text(&names)?.trim_matches('/').to_owned();

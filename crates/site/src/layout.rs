@@ -50,8 +50,8 @@ impl TemplateContext<'_> {
         )
     }
 
-    /// Renders the page as the answer to the form `form` without JavaScript, with markers for what depends on
-    /// the request.
+    /// Renders the page as the answer to the form `form` without JavaScript, with the title of an answer, and
+    /// with markers for what depends on the request.
     pub fn render_answer(&self, form: &str) -> Result<String, Fault> {
         let data = &self.shared.data;
         let words = &self.shared.language(self.document).language.words;
@@ -223,7 +223,7 @@ impl TemplateContext<'_> {
         }
     }
 
-    /// Structured data about the page (schema.org) as JSON-LD.
+    /// Structured data (schema.org) as JSON-LD about the page, its breadcrumbs and, on a home page, the site.
     fn json_ld(&self, url: &str) -> String {
         let Self { shared, document, content: _, view } = *self;
         let options = &shared.data.options;

@@ -99,8 +99,8 @@ impl LinkCatalog {
     }
 
     /// The decoded path to which a link's decoded path leads: that of the source file or asset that it names,
-    /// or else the path resolved against the page's. An unknown `@/x.md` leads to `/x.md`, and an unknown
-    /// `@/x/_index.md` to the folder `/x/`.
+    /// or else the path resolved against the page's. One that begins with `/` names no source file. An
+    /// unknown `@/x.md` leads to `/x.md`, and an unknown `@/x/_index.md` to the folder `/x/`.
     fn find_target_path(&self, place: LinkOrigin<'_>, raw: &str) -> String {
         if let Some(file) = raw.strip_prefix("@/") {
             // Zola's content folder corresponds to `pages/` and `posts/`, and a section's `_index.md` to

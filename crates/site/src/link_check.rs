@@ -38,8 +38,9 @@ pub(super) struct LinkChecker {
 
 impl LinkChecker {
     /// Checks the links of all pages, of their front matter, of the footer and of redirects, and returns a
-    /// warning for each broken one. `pages` are the pages in the order of the structure; empty if they could
-    /// not be laid out, so that their anchors are unknown and not checked.
+    /// warning for each broken one. Skips unchanged bodies that the last check found intact, if all paths and
+    /// anchors are the same. `pages` are the pages in the order of the structure; empty if they could not be
+    /// laid out, so that their anchors are unknown and not checked.
     pub fn check(
         &mut self,
         structure: &Structure,
@@ -83,9 +84,10 @@ pub(super) type Anchors<'a> = HashMap<&'a str, &'a HashSet<Box<str>>>;
 /// comparison with every path, and if more links than this are broken, typos are unlikely to be the cause.
 const MOST_SUGGESTIONS: usize = 100;
 
-/// Returns a warning for each link to a missing path or anchor. `anchors` maps the path of each page to the
-/// ids on the page. The hints suggest similar paths for at most [`MOST_SUGGESTIONS`] missing ones, or say why
-/// a file is not published.
+/// Returns a warning for each link to a missing path or anchor, in the order of `found`. `anchors` maps the
+/// path of each page to the ids on the page. The hint about a missing path says why a file is not published,
+/// or suggests a similar path; only the first [`MOST_SUGGESTIONS`] missing paths can get one. The hint about
+/// a missing anchor suggests a similar one.
 pub(super) fn check_links(found: &[LinkUse<'_>], names: &PathRegistry, anchors: &Anchors<'_>) -> Vec<Fault> {
     let chunks: Vec<&[LinkUse<'_>]> = found.chunks(1_000).collect();
     let broken = in_parallel(&chunks, |links| {
@@ -145,8 +147,8 @@ pub(super) fn check_links(found: &[LinkUse<'_>], names: &PathRegistry, anchors: 
 }
 
 /// A correction for a broken relative link: the link with the most similar file name in the folder to which
-/// the link leads. `None` for other links, and if no name is similar. `place` is the file with the link, and
-/// `paths` are all paths with an owner.
+/// the link leads. A page counts with the name of its source file. `None` for other links, and if no name is
+/// similar. `place` is the file with the link, and `paths` are all paths with an owner.
 fn suggest_beside(place: &str, written: &str, paths: &[&str], names: &PathRegistry) -> Option<String> {
     let raw = percent_decoded(&written[..written.find(['?', '#']).unwrap_or(written.len())]);
     if raw.starts_with(['/', '@']) {

@@ -157,7 +157,8 @@ fn parser_options() -> Options<'static> {
 }
 
 /// The HTML version. Restores the braces of placeholders in link targets, which the renderer percent-encodes.
-/// Makes a link of each placeholder `{…_link}` in the text that is not in a link.
+/// Makes a link of each placeholder `{…_link}` in the text that is not in a link. In a right-to-left
+/// language, the body states the direction, too.
 fn html_document(
     root: Node<'_>,
     options: &Options<'_>,
@@ -224,7 +225,8 @@ fn markup_length(html: &str) -> usize {
 
 /// Appends the text of a node without Markdown's syntax, except list markers, the `>` of quotations and the
 /// indentation of code blocks. A thematic break becomes `--`, and ` | ` separates the cells of a table. A
-/// link's target follows its text, unless both are the same. Omits raw HTML, and the targets of images.
+/// link's target, without `mailto:`, follows its text unless both are the same. Omits raw HTML, and the
+/// targets of images.
 fn write_plain_text(node: Node<'_>, text: &mut String) {
     let value = node.data().value.clone();
     let all = |text: &mut String| node.children().for_each(|child| write_plain_text(child, text));

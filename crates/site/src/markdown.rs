@@ -271,7 +271,8 @@ struct BodyRenderer<'a, 'b> {
 }
 
 impl<'a> BodyRenderer<'a, '_> {
-    /// Rewrites a node with the function for its kind, if there is one.
+    /// Rewrites a node with the function for its kind, if there is one. Puts a table into a region with a
+    /// number in its accessible name. An image loses its child nodes, whose text its HTML contains.
     fn process_node(&mut self, node: Node<'a>) {
         let position = node.data().sourcepos;
         // Text is handled without a copy, because most nodes are text.

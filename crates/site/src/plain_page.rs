@@ -21,7 +21,7 @@ const STYLE: &str = "/_frontdesk/style.css";
 
 const TEMPLATE: &str = include_str!("plain_page.html");
 
-/// Builds the page that answers a form without JavaScript, for a form that no page of the site contains. Its
+/// Builds the page that answers a form without JavaScript, for a form that no page of the site answers. Its
 /// title is that of the site, or else that of the form. `None` if the template does not show all of the
 /// form's fields. Fails if the template does.
 pub(super) fn plain_form_page(

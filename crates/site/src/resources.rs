@@ -168,7 +168,8 @@ fn written_skill(site: &Site) -> Option<&File> {
 /// A job that builds files, each with its path.
 type Job<'a> = Box<dyn Fn() -> Vec<(String, File)> + Sync + 'a>;
 
-/// Builds all resources except `llms-full.txt`, in parallel.
+/// Builds all resources except `llms-full.txt`, in parallel. Those in `/.well-known/` get the header of
+/// [`cors_header`].
 fn build_files(site: &Site, options: &PagesOptions, more: &ResourceOptions) -> Vec<(String, Arc<File>)> {
     let mut jobs: Vec<Job<'_>> = Vec::new();
     for (index, language) in site.languages.iter().enumerate() {

@@ -195,8 +195,9 @@ pub(super) struct SiteFiles {
 }
 
 impl SiteFiles {
-    /// Returns the files that are published, and the templates; reads only the changed ones. Updates the
-    /// cache, and reports unreadable files and a missing folder `pages`. Fails if a file changes meanwhile.
+    /// Returns the files that are published, and the templates; reads only the changed ones. Leaves out files
+    /// that not all of the pages' [`Audience`] may read, unless `site.publish` lists them. Updates the cache,
+    /// and reports unreadable files and a missing folder `pages`. Fails if a file changes meanwhile.
     /// `served_path` returns the path at which a file is served, by its name.
     pub fn read(
         folder: &Path,
@@ -356,9 +357,10 @@ pub(super) struct BuildFile {
     pub changed: Date,
 }
 
-/// Returns the files in a build that are published; reads only the changed ones. Updates the cache, and
-/// reports unreadable files. Fails if a file changes meanwhile. `served_path` returns the path at which a
-/// file is served, by its name. Faults of the listing become warnings.
+/// Returns the files in a build that are published; reads only the changed ones. Leaves out files that not
+/// all of the pages' [`Audience`] may read, unless `site.publish` lists them. Updates the cache, and reports
+/// unreadable files. Fails if a file changes meanwhile. `served_path` returns the path at which a file is
+/// served, by its name. Faults of the listing become warnings.
 pub(super) fn read_build(
     folder: &Path,
     served_path: &dyn Fn(&str) -> String,
@@ -399,9 +401,10 @@ pub(super) fn read_build(
 /// A file's content, and the text if the file is a source and has changed.
 type ReadContent = (FileContent, Option<String>);
 
-/// Reads a file, or takes its content from `before` if the file is unchanged. The inner error is the fault of
-/// a file that cannot be read or published; the outer one means that the file changed while it was read. A
-/// file that its content excludes is `FileContent::Excluded`, and no fault.
+/// Reads a file, or takes its content from `before` if the file is unchanged. A file that is served from the
+/// disk is only hashed and examined. The inner error is the fault of a file that cannot be read or published;
+/// the outer one means that the file changed while it was read. A file that its content excludes is
+/// `FileContent::Excluded`, and no fault.
 fn read_file(
     file: &FoundFile,
     purpose: Purpose,

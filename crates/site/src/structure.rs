@@ -196,7 +196,8 @@ fn footer_links(options: &PagesOptions, catalog: &LinkCatalog) -> Vec<LinkTarget
     links.filter_map(|link| catalog.resolve(place, &link.href).target).collect()
 }
 
-/// Collects the possible targets of links. Reports a panic that occurs while the size of an image is read.
+/// Collects the possible targets of links: pages with a source, assets, and the images in `assets` and
+/// `verbatim` with their sizes. Reports a panic that occurs while the size of an image is read.
 fn link_catalog(
     documents: &[Document],
     assets: &[Asset],
@@ -241,8 +242,9 @@ fn add_thanks_pages(
     }
 }
 
-/// Sorts the documents in reading order, and reports faults of dates, templates and forms, but not of forms
-/// whose files have faults. Replaces a missing template with the default template for the page's kind.
+/// Sorts the documents in reading order: by language; then the home page, pages, posts and others; then by
+/// `nav`, age and path. Reports faults of dates, templates and forms, but not of forms whose files have
+/// faults. Replaces a missing template with the default template for the page's kind.
 fn check_documents(
     documents: &mut [Document],
     theme: &Theme,
@@ -367,7 +369,8 @@ fn report_missing_home_pages(
 
 /// Registers the paths of files in `static/`, assets and pages, and the aliases of pages. An `index.html` in
 /// a folder of `static/` also claims the path of the folder. Ignores an alias that is the page's own path,
-/// and repeated ones.
+/// and repeated ones. An alias whose path has an owner, other than an earlier alias, is relative to the root
+/// if the path there has no owner.
 fn register_paths(
     names: &mut PathRegistry,
     documents: &[Document],

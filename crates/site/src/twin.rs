@@ -11,7 +11,8 @@ use super::related_pages::ListItem;
 use super::words::WordList;
 
 /// The page as Markdown with YAML front matter and absolute links. `url` is the page's absolute URL.
-/// `listing` contains the pages or tags that the page lists.
+/// `listing` contains the pages or tags that the page lists, and `forms` the names of the forms that it
+/// shows.
 pub(super) fn compose(page: &TemplateContext<'_>, url: &str, listing: &[ListItem], forms: &[&str]) -> String {
     let body = body_markdown(page, url, listing, forms);
     let document = page.document;

@@ -128,7 +128,8 @@ impl WordList {
 
 /// Loads the words of each language from the built-in files, the site's own files in `theme/words/` (named
 /// relative to `theme/`) and the configuration. Reports invalid files and words, overrides without effect,
-/// languages without words, and own files without some of the words. Invalid overrides apply, too.
+/// languages without words, and own files without some of the words. Invalid overrides apply, too, unless
+/// there is no such word.
 pub(super) fn load(
     languages: &[&str],
     own_files: &[(String, Blob)],

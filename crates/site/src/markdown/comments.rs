@@ -68,9 +68,11 @@ impl Ending {
     }
 }
 
-/// Removes comments of Obsidian, Hugo, MDX, Jinja and Liquid outside of code. Warns if text before or after a
-/// comment may be part of the same sentence, and if text is shown although it may be a comment. If `%%` alone
-/// on a line has no end, warns and removes the rest of the body; other comments without an end are shown.
+/// Removes comments of Obsidian (`%%`), Hugo, MDX, Jinja and Liquid outside of code, and keeps those of
+/// Obsidian that begin in HTML. Warns if text before or after a comment may be part of the same sentence, if
+/// a comment that begins with `%%` and text on one line contains an empty line, and if text is shown although
+/// it may be a comment. If `%%` alone on a line has no end, warns and removes the rest of the body; other
+/// comments without an end are shown.
 pub(super) fn remove<'a>(body: &'a str, options: &Options<'_>) -> Uncommented<'a> {
     let mut kept = Uncommented { body: Cow::Borrowed(body), warnings: Vec::new(), left_out: Vec::new() };
     let starts: Vec<usize> = candidates(body).collect();
@@ -157,9 +159,9 @@ pub(super) fn without_html_comments(html: &str, is_block: bool) -> String {
     text + rest
 }
 
-/// The position of a link definition that is only a comment, such as `[//]: # (comment)`: it leads nowhere,
-/// and no link uses it. The definition begins on line `number`, and has its destination at `destination`.
-/// `None` for other definitions.
+/// The position of a link definition that is only a comment, such as `[//]: # (comment)`, with its title: the
+/// destination is `#` or empty, and the label occurs only where definitions begin. The definition begins on
+/// line `number`, and has its destination at `destination`. `None` for other definitions.
 pub(super) fn find_in_definition(
     source: &SourceText<'_>,
     number: usize,
@@ -188,7 +190,8 @@ pub(super) fn find_in_definition(
     Some(start..last.0 + last.1.len())
 }
 
-/// The offsets at which a comment may begin.
+/// The offsets at which a comment may begin: those of all delimiters without a backslash before them. A `%%`
+/// must not follow a letter or digit, nor be a part of a longer run of `%`.
 fn candidates(body: &str) -> impl Iterator<Item = usize> {
     memchr::memchr2_iter(b'%', b'{', body.as_bytes()).filter(|at| {
         let (before, rest) = (body[..*at].chars().next_back(), &body[*at..]);
@@ -213,7 +216,9 @@ fn liquid_tag(rest: &str, name: &str) -> Option<usize> {
 }
 
 /// The end of the comment that may begin at `start`, and how the text up to there is treated. `None` if it
-/// has no end and is shown without a warning.
+/// has no end and is shown without a warning. An end in code does not count, unless the comment begins its
+/// line and the code is in `BodyRanges::loose`; if none counts, the text up to the first one is doubtful. For
+/// `%%`, see [`end_of_percent`].
 fn end_of_comment(body: &str, start: usize, ranges: &BodyRanges) -> Option<(usize, Ending)> {
     let rest = &body[start..];
     if rest.starts_with(PERCENT) {

@@ -67,9 +67,9 @@ pub(super) fn parse<'a>(arena: &'a Arena<'a>, body: &str, options: &Options<'_>)
     root
 }
 
-/// Whether the dollar signs around a formula in a sentence are probably those of prices, or of names such as
-/// `$HOME/$USER`, because a letter or digit is next to them. Never for `$$…$$`, or if backticks follow the
-/// dollar sign.
+/// Whether the dollar signs around a formula in a sentence are probably those of prices, judging by the text
+/// between them, or of names such as `$HOME/$USER`, because a letter or digit is next to them. Never for
+/// `$$…$$`, or if backticks follow the dollar sign.
 pub(super) fn is_text(source: &SourceText<'_>, math: &NodeMath, position: Sourcepos) -> bool {
     let is_glued = || {
         source.byte_range(position).is_some_and(|range| {

@@ -5,9 +5,10 @@ use frontdesk_publish::directive;
 /// The hint for syntax that has no equivalent.
 const REWRITE: &str = "write Markdown or HTML instead";
 
-/// Describes the first syntax of another program in a text of the source, with a hint; `None` if there is
-/// none. `line` is the line that the text begins, without the markers of lists and quotes; `None` for a text
-/// in the middle of a line.
+/// Describes syntax of another program in a text of the source, with a hint; `None` if there is none. If
+/// there are several, the first of these kinds counts: shortcodes, links in double brackets, lists of
+/// attributes, and blocks and directives at the beginning of the line. `line` is the line that the text
+/// begins, without the markers of lists and quotes; `None` for a text in the middle of a line.
 pub(super) fn find(text: &str, line: Option<&str>) -> Option<(String, &'static str)> {
     if text.contains("{{") || text.contains("{%") {
         return Some(("shortcodes are not supported; the page shows them as text".to_owned(), REWRITE));
@@ -46,7 +47,9 @@ pub(super) fn find(text: &str, line: Option<&str>) -> Option<(String, &'static s
 
 const NOTE: &str = "write a note as a quotation that begins with the line `> [!NOTE]`, or with TIP, IMPORTANT, WARNING or CAUTION";
 
-/// The first link or embedded file between double brackets, such as `[[About]]`.
+/// The first link or embedded file between double brackets, such as `[[About]]`. Skips what may be code:
+/// brackets after a letter, digit or backslash (`a[[i]]`), and content that has no letter, that begins with
+/// whitespace, or that contains another bracket or a line break.
 fn wikilink(text: &str) -> Option<&str> {
     text.match_indices("[[").find_map(|(at, _)| {
         let inner = &text[at + 2..];
@@ -59,7 +62,8 @@ fn wikilink(text: &str) -> Option<&str> {
     })
 }
 
-/// The first list of attributes with a class or an id, such as `{: .lead}` or `{#top .wide}`.
+/// The first list of attributes that begins with a class or an id, such as `{: .lead}` or `{#top .wide}`.
+/// Each further word of it begins with `.` or `#`, or contains `=`.
 fn attribute_list(text: &str) -> Option<&str> {
     text.match_indices('{').find_map(|(at, _)| {
         let inner = &text[at + 1..];

@@ -26,8 +26,9 @@ pub(super) const BLOCKED_SCRIPT: (&str, &str) = (
     "copy the script to assets/, or add its host to `script` in `[security.allow]` in frontdesk.toml",
 );
 
-/// The `src` of each element in `html` that begins with `tag`, such as `<img`; `None` for an element without
-/// one. Both arguments are in lower case, and a space separates attributes.
+/// The `src` of each element in `html` whose tag begins with `tag`, such as `<img` (or `<image`); `None` for
+/// an element without one. Both arguments are in lower case, and a space separates attributes. Finds a `src`
+/// only if `=` follows it immediately.
 pub(super) fn element_sources<'a>(html: &'a str, tag: &'a str) -> impl Iterator<Item = Option<&'a str>> {
     html.match_indices(tag).map(move |(at, _)| {
         let element = html[at..].split('>').next()?;
@@ -39,7 +40,8 @@ pub(super) fn element_sources<'a>(html: &'a str, tag: &'a str) -> impl Iterator<
     })
 }
 
-/// Whether an `img` element in the HTML has no `alt` attribute.
+/// Whether an `img` element in the HTML has no `alt` attribute. The word `alt` between spaces or slashes in
+/// the value of another attribute counts as one.
 pub(super) fn has_image_without_alternative(html: &str) -> bool {
     let lower = html.to_ascii_lowercase();
     let mut tags = lower.match_indices("<img").map(|(at, _)| &lower[at..]);
@@ -72,9 +74,9 @@ type Warning = (Sourcepos, String, &'static str);
 
 const AS_TEXT: &str = "to show a tag, write `\\<` instead of `<`, or put it in backticks";
 
-/// Turns tags and comments that would hide the rest of the page into text. Returns warnings about these, and
-/// about tags in sentences that browsers do not know, and therefore hide. Tags with attributes or with an end
-/// tag count as known.
+/// Turns tags and comments that would hide the rest of the page into text. Returns warnings about these, at
+/// most one for each HTML block, and about tags in sentences that browsers do not know, and therefore hide.
+/// Tags with attributes or with an end tag count as known.
 pub(super) fn show_unclosed_html(root: Node<'_>) -> Vec<Warning> {
     let mut warnings = Vec::new();
     // The loop runs backwards. These are the names of the end tags after the current node: in HTML blocks,

@@ -127,7 +127,8 @@ pub(super) fn format_destination(url: &str) -> String {
 }
 
 /// The position of the link destination in `text`, including its angle brackets. `text` starts after the
-/// opening parenthesis or the colon (CommonMark, "link destination"). `None` if there is no destination.
+/// opening parenthesis or the colon (CommonMark, "link destination"). Without angle brackets, it ends before
+/// whitespace or an unmatched `)` without a backslash before it. `None` if there is no destination.
 pub(super) fn find_destination(text: &str) -> Option<Range<usize>> {
     let start = text.len() - text.trim_start().len();
     let rest = &text[start..];
@@ -203,7 +204,8 @@ const MAX_LABEL_BYTES: usize = 4 * 999;
 
 /// The position of the destination of the link definition that begins on the first of `lines`, including its
 /// angle brackets. `lines` are consecutive, each with its byte offset. Label and destination may be on
-/// different lines. `None` if no definition begins there, or that of a footnote.
+/// different lines. `None` if no definition begins there, or that of a footnote. Does not check what follows
+/// the destination.
 pub(super) fn find_definition<'a>(mut lines: impl Iterator<Item = (usize, &'a str)>) -> Option<Range<usize>> {
     let (mut start, mut rest) = without_markers(lines.next()?, true);
     rest = rest.strip_prefix('[').filter(|label| !label.starts_with('^'))?;

@@ -236,7 +236,7 @@ fn find_line(html: &str, form: &str, control: Option<&str>) -> Option<usize> {
     Some(1 + html[..at].matches('\n').count())
 }
 
-/// The HTML with only the line breaks of comments, scripts and styles.
+/// The HTML with only the line breaks of comments, scripts and styles. Keeps those without an end.
 fn without_scripts(html: &str) -> String {
     let lower = html.to_ascii_lowercase();
     let mut rest = String::with_capacity(html.len());

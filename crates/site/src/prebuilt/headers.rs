@@ -84,6 +84,7 @@ pub(super) fn apply_to_rewrites(site: &mut Site, redirects: &[RedirectRule], rul
 }
 
 /// A copy of the entry at `target` with the headers of the rules for `path` instead of those for `target`.
+/// Keeps a header of [`html_headers`], even from a rule for `target`, unless a rule for `path` sets it.
 fn variant(entry: &SiteEntry, target: &str, rules: &RuleList<HeaderRule>, path: &str) -> SiteEntry {
     let replaced = headers_for(rules, target);
     let wanted = headers_for(rules, path);

@@ -105,8 +105,9 @@ pub(super) fn find_missing_base<'a>(home: &'a str, names: &HashSet<&str>) -> Opt
     (2 * count > links.len() && !has_folder()).then_some(base)
 }
 
-/// Warns about redirects that have no effect, because a page or a file of the site has their path. Rewrites
-/// are often written for all paths, and a redirect to the same path with or without a slash is followed.
+/// Warns about redirects without placeholders that have no effect, because a page or a file of the site has
+/// their path; resources and the Markdown of pages do not count. Skips forced rules, rewrites, which are
+/// often written for all paths, and redirects to the same path with or without a slash, which are followed.
 pub(super) fn report_shadowed(redirects: &[RedirectRule], site: &Site, faults: &mut Vec<Fault>) {
     let is_in_use = |path: &str| {
         matches!(site.entries.get(path), Some(SiteEntry::Page(_) | SiteEntry::File(_, Role::Asset)))

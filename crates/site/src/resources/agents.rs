@@ -11,7 +11,8 @@ use crate::{PageSummary, PagesOptions, escape_text};
 use frontdesk_convert::escape_paragraph;
 use frontdesk_forms::{CONTACT, DedupKey, Form, FormSet, WAITLIST};
 
-/// Builds `agents.md`: how to use the forms, their limits, and the pages except posts and lists.
+/// Builds `agents.md`: how to use the forms, their limits, and the pages of all languages except posts and
+/// lists.
 pub(super) fn build(pages: &[PageSummary], options: &PagesOptions, resources: &ResourceOptions) -> String {
     let base = &options.base_url;
     let pages = pages.iter().filter(|page| !page.is_post && !page.is_generated);
