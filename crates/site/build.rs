@@ -15,6 +15,7 @@ const SOURCES: [&str; 6] = [
     "../../Cargo.lock",
 ];
 
+/// Sets `FRONTDESK_CONVERTER` to a hash of the names and contents of all files in [`SOURCES`].
 fn main() {
     let root = PathBuf::from(env::var_os("CARGO_MANIFEST_DIR").unwrap_or_default());
     let mut files = BTreeMap::new();

@@ -365,10 +365,10 @@ pub(super) fn folders_above(file: &str) -> impl Iterator<Item = &str> {
     file.match_indices('/').map(|(at, _)| &file[..=at])
 }
 
-/// Reads the front matter of a source, and derives the path, kind and language of the page. Reports an
-/// unknown `lang`, which does not replace the language of the file, a path that requests cannot have, and a
-/// missing description. `updated` is by default the page's date, or else that of the file's last change. Does
-/// not parse the body.
+/// Reads the front matter of a source, and derives the path, kind and language of the page. A `lang` that the
+/// site has replaces the language, but not in the path. Reports any other `lang`, a path that requests cannot
+/// have, and a missing description. `updated` is by default the page's date, or else that of the file's last
+/// change. Does not parse the body.
 fn parse_source(source: &SourceFile, text: &str, languages: &[&str]) -> ParsedMatter {
     let file = &source.file;
     panics::inject("front-matter", file);

@@ -344,7 +344,7 @@ impl File {
         self.is_strong.load(Ordering::Relaxed)
     }
 
-    /// A copy of the file with only the unencoded body.
+    /// A copy of the file with its headers, but only the unencoded body.
     pub(super) fn without_encodings(&self) -> Self {
         let EncodedBody { bytes, disk, parts, .. } = &self.identity;
         let blob = Blob { bytes: bytes.clone(), hash: self.hash, disk: disk.clone() };

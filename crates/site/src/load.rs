@@ -96,8 +96,8 @@ fn is_same_folder(a: &Path, b: &Path) -> bool {
     a == b || matches!((a.canonicalize(), b.canonicalize()), (Ok(a), Ok(b)) if a == b)
 }
 
-/// The result for a build without Markdown pages. Ignores conflicts between the build's paths, and checks no
-/// links except those of redirects. Has no site if any fault is an error.
+/// The result for a build without Markdown pages, in the default language. Ignores conflicts between the
+/// build's paths, and checks no links except those of redirects. Has no site if any fault is an error.
 fn load_build_alone(
     build: Prebuilt,
     options: &PagesOptions,
@@ -184,7 +184,8 @@ impl LoadCache {
     }
 
     /// One attempt to load the site. Fails if a file changes between its listing and its last use. Other
-    /// faults are in the result, which has no site if any of them is an error.
+    /// faults are in the result, which has no site if any of them is an error. If there is a build, but no
+    /// folder `pages` outside of it, `load_build_alone` makes the result.
     fn load_once(
         &mut self,
         folder: &Path,

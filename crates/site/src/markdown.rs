@@ -128,7 +128,7 @@ pub struct Heading {
 pub type HighlightCache<'a> = HashMap<Hash, &'a str>;
 
 /// Renders `body`, which begins on line `first_line` of its file. `words` has the accessible names of tables
-/// and tasks.
+/// and tasks, and the quotation marks.
 ///
 /// The syntax is GitHub Flavored Markdown with footnotes, alerts, formulas and typographic quotes. Raw HTML
 /// is kept, because the author is the operator. Comments are removed, but the HTML keeps HTML comments. Code
@@ -557,7 +557,8 @@ impl<'a> BodyRenderer<'a, '_> {
         }
     }
 
-    /// Warns about content from another site if the content security policy does not permit its host.
+    /// Warns about content from another site if the content security policy does not permit its host. Ignores
+    /// URLs that begin with neither `http:`, `https:` nor `//`.
     fn warn_about_blocked_host(
         &mut self,
         url: &str,

@@ -449,7 +449,7 @@ impl Site {
     }
 
     /// Reuses the files of an earlier site that have the same path, headers and content, and with them their
-    /// encodings.
+    /// encodings. Pages that confirm addresses stay as they are.
     pub fn adopt(&mut self, earlier: &Site) {
         let take = |new: &mut Arc<File>, old: &Arc<File>| {
             if !Arc::ptr_eq(new, old) && new.is_like(old) {

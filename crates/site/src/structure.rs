@@ -109,7 +109,8 @@ pub(super) struct Structure {
 
 impl Structure {
     /// Adds generated pages to the sources, registers all paths, compiles the redirects, and resolves the
-    /// links outside of bodies. The faults are in the result.
+    /// links outside of bodies. Leaves out assets in the folders of pages that are left out. The faults are
+    /// in the result.
     pub fn new(
         inputs: Arc<StructureInputs>,
         files: &SiteFiles,

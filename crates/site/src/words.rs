@@ -314,11 +314,12 @@ fn check(name: &str, text: &str, english: &WordList, place: (&str, Option<usize>
     Some(fault(format!("the word `{name}` has the unknown placeholder `{{{found}}}`")).hint(hint))
 }
 
-/// The language of a file in the theme: `de` for `words/de.toml`.
+/// The language of a file in the theme: `de` for `words/de.toml`. `None` for other files.
 fn language_of_file(name: &str) -> Option<&str> {
     name.strip_prefix(WORDS_FOLDER)?.strip_suffix(".toml").filter(|tag| !tag.contains('/'))
 }
 
+/// The text of the built-in file of words for exactly this tag, if there is one.
 fn built_in(language: &str) -> Option<&'static str> {
     let file = BUILT_IN.iter().find(|(name, _)| language_of_file(name) == Some(language));
     file.map(|(_, text)| *text)
@@ -334,6 +335,7 @@ fn is_same_tag(one: &str, other: &str) -> bool {
     one.eq_ignore_ascii_case(other)
 }
 
+/// Whether the tag is that of English or a variety of it, such as `en-GB`.
 fn is_english(tag: &str) -> bool {
     ancestors(tag).first().is_some_and(|language| is_same_tag(language, ENGLISH))
 }

@@ -114,7 +114,8 @@ const RESPONSES: [(&str, &str, &[&str]); 8] = [
     ("500", "The request could not be delivered. Nothing of it was kept. `Retry-After` is present if the request is too large for the space that is left.", &["Retry-After"]),
 ];
 
-/// Describes the endpoint of a form: its request bodies and its responses.
+/// Describes the endpoint of a form: its request bodies and its responses. Mentions HTML forms, and the
+/// statuses 303 and 403, only if the site accepts HTML forms.
 fn describe_operation(form: &Form, options: &PagesOptions, resources: &ResourceOptions) -> Value {
     let mut description = format!("{}\n\n{CONFIRMATION}", form.description).trim_start().to_owned();
     if let Some(alternative) = &form.alternative {
