@@ -279,6 +279,7 @@ pub(super) fn read_documents(
         };
         let FrontMatter { publish_at, date, expire_at, visibility, .. } = *document.front_matter;
         let publish_at = publish_at.or_else(|| start_of_day(date?));
+        // An index file without a language at the end of its name is for the pages of all languages.
         let indexes = |folder| [(folder, None), (folder, Some(document.language))];
         let inherited = folders_above(file).flat_map(indexes).filter_map(|index| cascades.get(&index));
         let inherited = inherited.fold(Visibility::default(), |above, here| here.or(above));

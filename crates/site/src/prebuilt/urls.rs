@@ -25,7 +25,8 @@ pub(super) fn page_path(mount: &str, name: &str, names: &HashSet<&str>, keeps_ex
     format!("{mount}{stem}")
 }
 
-/// The possible paths of a page's Markdown, in order of preference.
+/// The possible paths of a page's Markdown, in order of preference, such as `/x.md` and `/x.html.md` for
+/// `/x`.
 pub(super) fn twin_names(page: &str) -> Vec<String> {
     if page.ends_with('/') {
         return path::markdown_paths(page).to_vec();
@@ -34,7 +35,8 @@ pub(super) fn twin_names(page: &str) -> Vec<String> {
     vec![format!("{stem}.md"), format!("{stem}.html.md")]
 }
 
-/// Other paths at which visitors may expect the page in the HTML file `name`, which redirect to it.
+/// Other paths at which visitors may expect the page in the HTML file `name`, which redirect to it, such as
+/// `/x.html` and `/x/` for `/x`.
 pub(super) fn redirect_names(page: &str, name: &str) -> Vec<String> {
     if page.ends_with('/') {
         let own = name.ends_with("index.htm").then(|| format!("{page}index.htm"));
