@@ -52,7 +52,8 @@ impl<'a> Mailbox<'a> {
 }
 
 /// The address with its internationalized domain in Punycode (UTS #46), such as `ada@xn--mnchen-3ya.example`.
-/// Returns other texts unchanged. The result may still be no address.
+/// Returns other texts unchanged, also if the domain has a `%` or more than [`MAX_DOMAIN`] characters, or
+/// cannot be converted. The result may still be no address.
 pub fn with_ascii_domain(text: &str) -> Cow<'_, str> {
     let domain = text.rsplit_once('@').map(|(_, domain)| domain);
     let is_convertible =
@@ -66,7 +67,7 @@ pub fn with_ascii_domain(text: &str) -> Cow<'_, str> {
 }
 
 /// The spelling in ASCII of an internationalized domain, such as `bücher.example`, or of an address with one.
-/// `None` for other words.
+/// `None` for other words, also for one without a dot.
 pub fn ascii_spelling(word: &str) -> Option<String> {
     let address = if word.contains('@') { word.to_owned() } else { format!("@{word}") };
     let is_domain = !word.is_ascii() && word.contains('.');

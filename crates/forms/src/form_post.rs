@@ -40,13 +40,14 @@ impl PostedForm {
         if posted.is_readable { Ok(posted) } else { Err(Rejection::FormNotUtf8) }
     }
 
-    /// Decodes a body as UTF-8. If it is not UTF-8, decodes it in the encoding that the field `_charset_`
-    /// (HTML, form submission) or `charset`, of the media type, names: many clients name another encoding but
-    /// send UTF-8. If that fails too, decodes it as windows-1252, so that the visitor can correct the text;
+    /// Decodes a body as UTF-8. If it is not UTF-8, decodes it in the encoding that the last field
+    /// `_charset_` (HTML, form submission) or else `charset`, of the media type, names: many clients name
+    /// another encoding but send UTF-8. Does not try UTF-8 if ISO-2022-JP is named, whose texts are valid
+    /// UTF-8, too. If all fails, decodes the body as windows-1252, so that the visitor can correct the text;
     /// [`Self::parse`] then fails.
     ///
     /// Skips a byte order mark before the body, and fields that the form does not have, except for the
-    /// honeypot and the source of the lead. Replaces CR LF with LF.
+    /// honeypot and the source of the lead. `NAME[]` is the field `NAME`. Replaces CR LF with LF.
     pub fn decode_declared(form: &'static Form, body: &[u8], charset: Option<&[u8]>) -> PostedForm {
         let body = body.strip_prefix("\u{feff}".as_bytes()).unwrap_or(body);
         let pairs =
@@ -54,8 +55,9 @@ impl PostedForm {
         Self::decode_pairs(form, &pairs.collect(), charset)
     }
 
-    /// Like [`Self::decode_declared`], for a `multipart/form-data` body with this boundary. A file makes
-    /// [`Self::parse`] fail, because it would not be stored; a field for files without a file is ignored.
+    /// Like [`Self::decode_declared`], for a `multipart/form-data` body with this boundary. A file, also one
+    /// in a field that the form does not have, makes [`Self::parse`] fail, because it would not be stored; a
+    /// field for files without a file is an empty text.
     pub fn decode_multipart(form: &'static Form, body: &[u8], boundary: &[u8]) -> PostedForm {
         let parts = parts(body, boundary);
         let has_file = parts.iter().any(|part| part.is_file);
@@ -121,7 +123,7 @@ impl PostedForm {
         self.is_readable
     }
 
-    /// The length of all values in bytes.
+    /// The length in bytes of the values that count, after decoding. Excludes the source of the lead.
     pub fn values_length(&self) -> usize {
         self.values.iter().map(|(_, value)| value.len()).sum()
     }

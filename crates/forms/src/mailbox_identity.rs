@@ -27,8 +27,9 @@ pub fn mailbox_key(email: &str) -> String {
 }
 
 /// The part of an address's domain that one registrant controls, with all names below it, in lower case.
-/// `None` for the domains of large mailbox providers, which do not belong to the recipient. A text without
-/// `@` counts as a domain; an address literal is only put in lower case.
+/// `None` for the domains of large mailbox providers, which do not belong to the recipient, and for names
+/// below those with subdomain addressing. A text without `@` counts as a domain; an address literal is only
+/// put in lower case.
 ///
 /// This is an approximation: the last two labels, or three if the second-last one is a common name below a
 /// country's domain (`REGISTRY_LABELS`). The exact answer is in the Public Suffix List, which adds 0.8 MB

@@ -20,15 +20,18 @@ const BASE64: GeneralPurpose = GeneralPurpose::new(
 #[derive(Debug, PartialEq, Eq)]
 pub(super) struct Part<'a> {
     pub name: &'a [u8],
-    /// The value, after its transfer encoding has been decoded.
+    /// The value, after its transfer encoding and its `charset` have been decoded. That of a file is not
+    /// decoded.
     pub value: Cow<'a, [u8]>,
     /// Whether the part is a file that the visitor selected. A field for files without a selection is an
     /// empty text.
     pub is_file: bool,
 }
 
-/// The value of a parameter of a media type or of `Content-Disposition`, without quotation marks. Quotation
-/// marks in names and values are written as `%22`, as browsers do, so a quoted value ends at the next one.
+/// The value of the first parameter with this name (in upper or lower case) of a media type or of
+/// `Content-Disposition`, without white space at its ends, and without a quotation mark directly after the
+/// `=`. Quotation marks in names and values are written as `%22`, as browsers do, so a quoted value ends at
+/// the next one.
 pub fn parameter<'a>(header: &'a [u8], wanted: &[u8]) -> Option<&'a [u8]> {
     let mut rest = &header[memchr::memchr(b';', header)? + 1..];
     loop {
@@ -48,7 +51,8 @@ pub fn parameter<'a>(header: &'a [u8], wanted: &[u8]) -> Option<&'a [u8]> {
 }
 
 /// The parts of a body, in their order. Skips text before the first delimiter and after the closing one, and
-/// parts without a name. The last part may end without a delimiter. Lines may end without a carriage return.
+/// parts without a name or without the empty line before the value. The last part may end without a
+/// delimiter. Lines may end without a carriage return.
 pub(super) fn parts<'a>(body: &'a [u8], boundary: &[u8]) -> Vec<Part<'a>> {
     let delimiter = [b"--", boundary].concat();
     let finder = memmem::Finder::new(&delimiter);
@@ -76,7 +80,8 @@ pub(super) fn parts<'a>(body: &'a [u8], boundary: &[u8]) -> Vec<Part<'a>> {
 }
 
 /// Reads the text between two delimiters: the rest of the line, headers, an empty line and the value. `None`
-/// if it has no name, or no empty line.
+/// if it has no name, or no empty line. A part with a file name and a value is a file, whose value stays
+/// encoded. Of several headers with the same name, the last one counts.
 fn read_part(text: &[u8]) -> Option<Part<'_>> {
     let mut rest = &text[memchr::memchr(b'\n', text)? + 1..];
     let mut part = None;
@@ -108,9 +113,9 @@ fn read_part(text: &[u8]) -> Option<Part<'_>> {
 }
 
 /// Decodes a text that is quoted-printable or Base64 (RFC 7578 §4.7), and converts it to UTF-8 if it is not
-/// UTF-8 and its `charset` names another encoding. Leaves other texts unchanged, also malformed Base64. In a
-/// quoted-printable text, stray equals signs stay; carriage returns that end no line, an equals sign at the
-/// end, and blanks at the ends of lines are dropped.
+/// UTF-8 and is valid in the encoding that its `charset` names. Leaves other texts unchanged, also malformed
+/// Base64. In a quoted-printable text, stray equals signs stay; carriage returns that end no line, an equals
+/// sign at the end, and blanks at the ends of lines are dropped.
 fn decode_text<'a>(value: &'a [u8], transfer_encoding: &[u8], charset: Option<&[u8]>) -> Cow<'a, [u8]> {
     let value = if transfer_encoding.eq_ignore_ascii_case(b"quoted-printable") {
         // Decoding with the options of `BODY` never fails.

@@ -91,8 +91,8 @@ pub fn cut_by(text: &str, limit: usize, size: impl Fn(char) -> usize) -> &str {
     &text[..end]
 }
 
-/// The text, cut to `limit` characters with `…` as the last character if it is longer. With a `limit` of 0,
-/// a longer text becomes `…` alone.
+/// The text; if it has more than `limit` characters, it is [`cut`] to at most `limit` with `…` as the last
+/// one. With a `limit` of 0, a longer text becomes `…` alone.
 pub fn shorten(text: &str, limit: usize) -> Cow<'_, str> {
     if text.len() <= limit || text.chars().nth(limit).is_none() {
         return text.into();
@@ -140,7 +140,8 @@ pub fn folded(text: &str) -> impl Iterator<Item = char> + '_ {
     plain.default_case_fold().filter(is_letter).flat_map(plain_letters).nfc()
 }
 
-/// Replaces special letters by plain ones, such as `æ` by `ae`. Returns other characters unchanged.
+/// Replaces special letters by plain ones, such as `æ` by `ae`, and apostrophes, dashes, slashes and decimal
+/// digits by those of ASCII. Returns other characters unchanged.
 fn plain_letters(c: char) -> impl Iterator<Item = char> {
     let (first, second) = match c {
         'æ' => ('a', Some('e')),
@@ -174,7 +175,8 @@ const ZEROS: &str = "\u{660}\u{6f0}\u{7c0}\u{966}\u{9e6}\u{a66}\u{ae6}\u{b66}\u{
     \u{1b50}\u{1bb0}\u{1c40}\u{1c50}\u{a620}\u{a8d0}\u{a900}\u{a9d0}\u{a9f0}\u{aa50}\u{abf0}\
     \u{ff10}";
 
-/// The ASCII digit with the value of a decimal digit of another script. `None` for other characters.
+/// The ASCII digit with the value of a decimal digit of another script up to U+FFFF. `None` for other
+/// characters, also for ASCII digits.
 pub(crate) fn ascii_digit(c: char) -> Option<char> {
     let value = |zero: char| u32::from(c).checked_sub(zero.into()).filter(|value| *value < 10);
     let value = ZEROS.chars().filter(|_| c.is_numeric()).find_map(value);
@@ -237,12 +239,13 @@ fn invisible_at_end(text: &str) -> usize {
 
 /// Whether an invisible character is part of the text between `before` and `after`:
 ///
-/// - one variation selector after a visible character, as emoji and Mongolian letters have it;
-/// - one joiner after a visible character or its variation selector, and up to [`MAX_INVISIBLE`] after a
-///   letter of a script that needs joiners;
+/// - one variation selector after a visible character, as emoji and Mongolian letters have it, or at the
+///   start of the text;
+/// - one joiner at such a place or after the variation selector, and up to [`MAX_INVISIBLE`] after a letter
+///   of a script that needs joiners;
 /// - a variation selector after an ideograph (UTS #37);
 /// - a zero width space beside a letter of a script without spaces between words;
-/// - a vowel separator after a Mongolian letter;
+/// - a vowel separator after a Mongolian letter or its variation selector;
 /// - a combining grapheme joiner after a combining mark;
 /// - a soft hyphen or word joiner inside a word.
 fn belongs_between(c: char, before: &str, after: &str) -> bool {
@@ -314,7 +317,8 @@ fn is_ideograph(c: char) -> bool {
         | '\u{4e00}'..='\u{9fff}' | '\u{f900}'..='\u{faff}' | '\u{20000}'..='\u{3ffff}')
 }
 
-/// Whether a character is unsafe, regardless of the text around it. See [`unsafe_marked`].
+/// Whether a character is unsafe ([`unsafe_marked`]), regardless of the text around it. Of the invisible
+/// characters, only joiners and those of `is_variation_selector` are safe here.
 pub fn is_unsafe(c: char) -> bool {
     let is_of_a_script = is_variation_selector(c) || matches!(c, '\u{200c}' | '\u{200d}');
     let separates = matches!(c, '\u{2028}' | '\u{2029}' | '\u{fff9}'..='\u{fffb}');

@@ -236,7 +236,8 @@ impl Field {
         }
     }
 
-    /// The smallest and the largest number or day as text; empty if there is no such limit.
+    /// The smallest and the largest number or day as text; empty if there is no such limit, and for fields of
+    /// other kinds.
     pub fn limits(&self) -> [String; 2] {
         let number = |bound: f64| if bound.abs() < LARGEST { bound.to_string() } else { String::new() };
         match self.kind {
@@ -247,7 +248,8 @@ impl Field {
     }
 }
 
-/// Checks a JSON number. `1.0` becomes `1`.
+/// Checks that a JSON number is within the field's bounds, and whole unless decimal places are permitted.
+/// `1.0` becomes `1`.
 pub(crate) fn check_number(field: &Field, number: &Number) -> Result<Option<FieldValue>, Vec<Problem>> {
     let [least, most] = field.bounds;
     let value = number
@@ -273,7 +275,7 @@ fn option_index(field: &Field, text: &str) -> Option<usize> {
 }
 
 /// Checks a list of options, and puts them into the order of the definition. An empty list counts as absent
-/// if the field needs no option. Refuses repeated options.
+/// if the field needs no option. Refuses repeated options, and too few or too many.
 pub(crate) fn check_list(field: &Field, texts: &[String]) -> Result<Option<FieldValue>, Vec<Problem>> {
     if texts.is_empty() && field.bounds[0] == 0.0 {
         return Ok(None);
@@ -293,7 +295,8 @@ pub(crate) fn check_list(field: &Field, texts: &[String]) -> Result<Option<Field
 }
 
 /// Checks the value of a field whose JSON type is a string. Telephone numbers and web addresses get their
-/// normal form; other texts are not changed. `None` if the text is blank and not required.
+/// normal form, and an option the spelling of the definition; other texts are not changed. `None` if the text
+/// is blank and not required, unless it is too long or, in a single line, has a control character.
 pub(crate) fn check_string(field: &Field, text: String) -> Result<Option<FieldValue>, Vec<Problem>> {
     let mut problems = Vec::new();
     // A string never has more characters than bytes, so most values need no counting.

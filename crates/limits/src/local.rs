@@ -78,8 +78,9 @@ impl LocalLimiter {
         self.layers.counts()
     }
 
-    /// Estimates how many sources had a debt at the latest request, to within a few tenths of a percent. Zero
-    /// if limits are disabled.
+    /// Estimates how many sources had a debt at the latest request, usually to within a few tenths of a
+    /// percent; less precisely above five million, or for [`LocalLimiter::small`]. Zero if limits are
+    /// disabled.
     #[expect(
         clippy::cast_precision_loss,
         clippy::cast_possible_truncation,

@@ -38,7 +38,7 @@ named_enum! {
     pub enum Shape {
         /// The text has a link.
         Link = "link",
-        /// A link leads to the domain of the sender's e-mail address.
+        /// A link leads to the domain of an e-mail address that is not from a provider of free mailboxes.
         OwnLink = "own-link",
         /// An e-mail address is not from a provider of free mailboxes.
         CompanyAddress = "company-address",

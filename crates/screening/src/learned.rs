@@ -203,8 +203,9 @@ impl Counts {
         (f64::from(MIN_POINTS) * (self.honest / self.spam.max(1.0)).min(1.0)) as i32
     }
 
-    /// The shift with which hardly any honest lesson would be marked, each judged without its own influence.
-    /// The fewer honest lessons there are, the closer to zero the shift is. At least one must be honest.
+    /// The shift with which hardly any honest lesson would be marked, each judged without its own influence;
+    /// at most half of `marked_from`. The fewer honest lessons there are, the closer to zero the shift is. At
+    /// least one must be honest.
     fn calibrate(&self, lessons: &[(&Lesson, f64)], marked_from: f64) -> f64 {
         let honest = lessons.iter().filter(|(lesson, _)| !lesson.teaching.is_spam());
         let mut totals: Vec<f64> = honest
@@ -279,6 +280,7 @@ impl LearnedModel {
     }
 
     /// Compares a text with the lessons. `None` if there are too few lessons, or if the result is 0 points.
+    /// The points are at most [`MAX_POINTS`], and at least [`MIN_POINTS`] or a limit closer to zero.
     pub fn judge(&self, tokens: &Tokens) -> Option<Resemblance> {
         if !self.is_ready {
             return None;
@@ -299,15 +301,18 @@ impl LearnedModel {
     }
 }
 
-/// The weight of a lesson, which halves with each [`HALF_LIFE`].
+/// The weight of a lesson: 1, or [`WEAK_LESSON_WEIGHT`] for weak evidence, halved with each [`HALF_LIFE`].
 fn weight(lesson: &Lesson) -> f64 {
     let strength = if lesson.teaching == Teaching::WeakHonest { WEAK_LESSON_WEIGHT } else { 1.0 };
     strength * (-lesson.age.as_secs_f64() / HALF_LIFE.as_secs_f64()).exp2()
 }
 
-/// Whether a lesson is nearly equal to an earlier one of its kind. Otherwise, adds it to `seen` as `number`.
+/// Whether a lesson is nearly equal to an earlier one of its kind: of its [`SKETCH_TOKENS`] smallest word
+/// tokens, at least [`MIN_SHARED_TOKENS`] are among those of that lesson. A lesson with fewer is never a
+/// repeat. Otherwise, adds it to `seen` as `number`.
 fn is_repeat(lesson: &Lesson, number: usize, seen: &mut HashMap<(bool, u32), HashSet<usize>>) -> bool {
     let kind = lesson.teaching.is_spam();
+    // The hashes are sorted, so these are the smallest ones.
     let sketch = lesson.tokens.hashes.iter().filter(|hash| *hash & WORD != 0).take(SKETCH_TOKENS);
     let sketch: Vec<u32> = sketch.copied().collect();
     let mut shared: HashMap<usize, usize> = HashMap::new();

@@ -354,8 +354,8 @@ impl Builder {
         Ok(())
     }
 
-    /// Adds a phrase. Of an alternative (`a|b`) that consists of several words, only the first word counts.
-    /// Drops alternatives without words.
+    /// Adds a phrase, or fails with the reason. Of an alternative (`a|b`) that consists of several words,
+    /// only the first word counts. Drops alternatives without words.
     fn add_phrase(&mut self, feature: FeatureId, languages: u32, written: &str) -> Result<(), String> {
         let (phrase, weight) = match written.rsplit_once(" =") {
             None => (written, DEFAULT_WEIGHT),
@@ -411,7 +411,7 @@ impl Builder {
     }
 
     /// The IDs of the words of a part of a phrase; adds them. The last one is a prefix if the part ends with
-    /// `*`.
+    /// `*`; of a longer one, only as many letters count as the longest of [`PREFIX_LENGTHS`] has.
     fn ids_of(&mut self, part: &str) -> Vec<Id> {
         let words = split_words(part);
         let last = words.len().saturating_sub(1);

@@ -171,7 +171,7 @@ pub enum Evidence {
 
 impl Evidence {
     /// Returns the earlier verdict, if any. Otherwise screens the submission, and records in `repeats` that
-    /// `source` (an address or a keyed hash of it) sent the message.
+    /// `source` (an address or a keyed hash of it) sent the message, also if screening is disabled.
     #[expect(clippy::too_many_arguments, reason = "the facts and the state of one judgment")]
     pub fn judge(
         &self,
@@ -209,7 +209,8 @@ pub fn screen(
 }
 
 /// Screens a submission: finds signals in its text and its request, compares it with what the operator
-/// taught, and adds up the points. Finds none if screening is disabled.
+/// taught, if `options.learn` is set and there are enough lessons, and adds up the points. Finds none if
+/// screening is disabled.
 pub fn screen_with(
     text: &TokenizedText<'_>,
     extras: &Extras,
@@ -244,7 +245,8 @@ pub struct Learned {
 }
 
 /// The tokens of a submission for a lesson. `points` are those of the signals in its text. `None` if the
-/// message has fewer than four words, which is too little to learn from.
+/// message, which is all multiline texts, has fewer than four words: too little to learn from. Needs no
+/// options besides the lexicon, because lessons leave out the features that depend on the site's pages.
 pub fn lesson_tokens(
     text: &TokenizedText<'_>,
     points: u32,
@@ -258,8 +260,8 @@ pub fn lesson_tokens(
     (words >= MIN_WORDS).then(|| tokens::collect(text, &features.names(lexicon), points, key))
 }
 
-/// Adds the points of a text that resembles spam, or takes off points of [`Signal::Offer`] if it resembles
-/// honest messages.
+/// Adds [`Signal::Learned`] to a text that resembles spam, or takes off points of [`Signal::Offer`] if it
+/// resembles honest messages; of other signals, it takes off none.
 fn apply_resemblance(resemblance: Resemblance, findings: &mut Findings) {
     let Resemblance { points, spam_lessons, honest_lessons } = resemblance;
     if points > 0 {
@@ -285,9 +287,10 @@ pub fn find_features(text: &TokenizedText<'_>, options: &ScreeningOptions) -> Ve
     weights.named(&options.lexicon).map(|(name, weight)| (name.to_owned(), weight)).collect()
 }
 
-/// Converts findings to points, and compares their sum with the thresholds. Points for [`Signal::Rate`] never
-/// hold a submission. Points for [`Signal::Learned`] hold one only if the points without both signals reach
-/// the midpoint of the two thresholds. Drops findings that add no points.
+/// Converts findings to points, and compares their sum with the thresholds. `options.ignored` signals add no
+/// points, unless they have no maximum. Points for [`Signal::Rate`] never hold a submission. Points for
+/// [`Signal::Learned`] hold one only if the points without both signals reach the midpoint of the two
+/// thresholds, or `threshold` if that is lower. Both count for marking. Drops findings that add no points.
 fn score_findings(findings: Findings, options: &ScreeningOptions) -> ScreeningVerdict {
     let threshold = options.threshold.max(1);
     let reason = |SignalFinding { signal, percent, detail }| {
@@ -350,8 +353,8 @@ fn find_request_signals(
 }
 
 /// The time in which no person fills in a form: half a second for each required field in which visitors
-/// write, and at least one. A person with a password manager needs a second to fill in an address, and three
-/// seconds to paste a name and a message, too. A visitor may have chosen the shape with fewer fields.
+/// write, in the shape with fewer of them; one to five fields count. A person with a password manager needs a
+/// second to fill in an address, and three seconds to paste a name and a message, too.
 fn min_time_to_fill(form: &Form) -> Duration {
     let count =
         |fields: &[Field]| fields.iter().filter(|field| field.required && field.kind.is_written()).count();
@@ -360,7 +363,8 @@ fn min_time_to_fill(form: &Form) -> Duration {
     Duration::from_millis(500) * u32::try_from(written.unwrap_or_default().clamp(1, 5)).unwrap_or(1)
 }
 
-/// Adds the signals in the domain of an e-mail address. Finds none if the address is invalid.
+/// Adds the signals in the domain of an e-mail address: whether it is blocked, and whether it is disposable.
+/// Finds none if the address is invalid.
 fn find_sender_signals(address: &str, options: &ScreeningOptions, findings: &mut Findings) {
     let Some(mailbox) = Mailbox::parse(address) else { return };
     let domain = mailbox.domain();

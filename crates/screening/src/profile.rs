@@ -31,6 +31,8 @@ pub struct SiteProfile {
 
 impl SiteProfile {
     /// Reads the texts of a site's pages: the first `MAX_TEXTS`, and of each the first `MAX_TEXT` bytes.
+    /// A topic is the site's own if it has its full strength on enough pages (`TRADE_SHARE`). Words count by
+    /// their first letters, and those that occur once do not: keeps the `MAX_WORDS` most frequent.
     pub fn read<'a>(lexicon: &Lexicon, texts: impl IntoIterator<Item = &'a str>) -> SiteProfile {
         let mut counts: HashMap<u32, usize> = HashMap::new();
         let mut pages_about: HashMap<FeatureId, usize> = HashMap::new();
@@ -83,13 +85,15 @@ impl SiteProfile {
         self.words.len() >= MIN_WORDS
     }
 
-    /// Whether a word is frequent on the site's pages; `None` if it is too short to be counted.
+    /// Whether a word begins like one that is frequent on the site's pages; `None` if it is too short to be
+    /// counted.
     pub(super) fn has_word(&self, word: &Word) -> Option<bool> {
         stem(word).map(|stem| self.words.binary_search(&stem).is_ok())
     }
 }
 
-/// The hash of a word's first [`MIN_LETTERS`] letters; `None` if it has fewer.
+/// The hash of a word's first [`MIN_LETTERS`] letters and digits; `None` if it has fewer letters.
 fn stem(word: &Word) -> Option<u32> {
+    // The prefixes have three and more characters, so this is the one of six.
     (word.letters >= MIN_LETTERS).then(|| word.prefixes[3])
 }

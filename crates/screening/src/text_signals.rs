@@ -73,8 +73,8 @@ pub(super) fn full_strength_if(is_present: bool) -> u32 {
     100 * u32::from(is_present)
 }
 
-/// Adds the signals in all fields except the address: at most one finding for each signal. Returns the text's
-/// features.
+/// Adds the signals in the texts that visitors write: at most one finding for each signal. Of an e-mail
+/// address, only the domain counts here, for features of an offer. Returns the text's features.
 pub(super) fn find_text_signals(
     text: &TokenizedText<'_>,
     options: &ScreeningOptions,
@@ -122,8 +122,8 @@ pub(super) fn weigh_features(text: &TokenizedText<'_>, options: &ScreeningOption
     TextScan::run(text, options).weights
 }
 
-/// The strength of [`Signal::Links`], in percent. Genuine reports also contain links, but with more words
-/// around them.
+/// The strength of [`Signal::Links`], in percent, which [`Findings::add`] limits to 100. Genuine reports also
+/// contain links, but with more words around them.
 fn link_strength(links: usize, words: usize) -> u32 {
     if links == 0 {
         return 0;
@@ -167,7 +167,8 @@ struct TextScan {
 }
 
 impl TextScan {
-    /// Scans the tokens. In a text without words, counts the links and finds no features.
+    /// Scans the tokens, and looks up the domains of web addresses. In a text without words, counts the links
+    /// and finds no features.
     fn run(text: &TokenizedText<'_>, options: &ScreeningOptions) -> TextScan {
         let ScreeningOptions { blocked, lexicon, profile, .. } = options;
         let mut scan = TextScan::default();
@@ -208,7 +209,9 @@ impl TextScan {
         scan
     }
 
-    /// The features that follow from the shape of the text, not from phrases of the lexicon.
+    /// The features that follow from the shape of the text, not from phrases of the lexicon, except for
+    /// [`Shape::ManySteps`] and [`Shape::Wording`]. Those about the site's words need a profile with enough
+    /// words, and [`MIN_LONG_WORDS`] in the text.
     fn shapes(&self, text: &TokenizedText<'_>, site_words: &SiteWords, profile: &SiteProfile) -> Vec<Shape> {
         let entry = text.entry;
         let domains: Vec<&str> =

@@ -37,7 +37,7 @@ pub(super) fn collect(text: &TokenizedText<'_>, features: &[&str], points: u32, 
     Tokens { points: u8::try_from(points).unwrap_or(u8::MAX), hashes: found }
 }
 
-/// Adds the features and their pairs, at most [`MAX_FEATURES`] in all.
+/// Adds the features and their pairs, in the order of the features, at most [`MAX_FEATURES`] in all.
 fn collect_features(features: &[&str], hash: &impl Fn(&[u8]) -> u32, found: &mut Vec<u32>) {
     let mut bytes: Vec<u8> = Vec::new();
     for (at, name) in features.iter().enumerate() {
@@ -85,7 +85,8 @@ fn collect_ends(tokens: &[Token<'_>], hash: &impl Fn(&[u8]) -> u32, found: &mut 
 /// Terminates each hashed part, so that different sequences of parts never have the same hash input.
 const END: u8 = 0xff;
 
-/// Calls `add` with the hashes of a word or a link, and of a word with the word before it.
+/// Calls `add` with the hash of a word, or of a link's domain, and with that of a word and the word directly
+/// before it. Does nothing for a break.
 fn add_token(
     token: &Token<'_>,
     before: Option<&Token<'_>>,

@@ -129,7 +129,7 @@ fn is_in_word(c: char) -> bool {
     !c.is_whitespace()
 }
 
-/// Appends the words of a text, except links that have a scheme and words that begin with `www.`.
+/// Appends the folded words of a text that has no links with a scheme. Skips words that begin with `www.`.
 fn read_words(text: &str, letters: &mut Vec<u32>) {
     let bytes = text.as_bytes();
     let mut at = skip_address(text, 0);
@@ -158,7 +158,7 @@ fn read_words(text: &str, letters: &mut Vec<u32>) {
     end_word(letters);
 }
 
-/// The end of the word at byte `at` if it begins with `www.`; otherwise `at`.
+/// The end of the word at byte `at` if it begins with `www.` in lower case; otherwise `at`.
 fn skip_address(text: &str, at: usize) -> usize {
     if !text.as_bytes()[at..].starts_with(b"www.") {
         return at;

@@ -115,8 +115,8 @@ struct QueryParameter {
 
 impl RedirectRule {
     /// Creates a rule that applies to paths without a page or file, with and without a trailing slash. `from`
-    /// may have placeholders, and end with `*`. Fails for a `status` other than 301, 302, 303, 307 and 308.
-    /// The error completes a sentence whose subject is the rule.
+    /// may have placeholders, and end with `*`. Fails for an invalid pattern or target, and for a `status`
+    /// other than 301, 302, 303, 307 and 308. The error completes a sentence whose subject is the rule.
     pub fn new(from: &str, to: &str, status: u16) -> Result<Self, &'static str> {
         let is_valid = matches!(status, 301..=303 | 307 | 308);
         let status = StatusCode::from_u16(status).ok().filter(|_| is_valid);
@@ -151,7 +151,7 @@ impl RedirectRule {
         !self.parameters.is_empty()
     }
 
-    /// Whether the target contains values from the path or the query.
+    /// Whether the target contains values from the path or the query at one of its [`placeholders`].
     pub fn has_variable_target(&self) -> bool {
         self.unknown_placeholders().len() < placeholders(&self.to).count()
     }
@@ -248,7 +248,7 @@ fn encode_spaced(words: &str) -> String {
 }
 
 /// The names of the placeholders in a target: those that follow one of the characters `/`, `=`, `-`, `_` and
-/// `.`.
+/// `.`, and begin with a letter. Others are text, unless the pattern has a placeholder with this name.
 fn placeholders(to: &str) -> impl Iterator<Item = &str> {
     let at_colon = to.match_indices(':').filter(|(at, _)| to[..*at].ends_with(['/', '=', '-', '_', '.']));
     let names = at_colon.map(|(at, _)| &to[at + 1..][..name_length(&to[at + 1..])]);
@@ -273,8 +273,8 @@ impl HeaderRule {
 }
 
 /// The headers that the rules set for a decoded path, each name once: several values are joined with commas.
-/// Leaves out values that are invalid once their placeholders are filled in. In Netlify's dialect, a later
-/// rule replaces the values of earlier ones.
+/// Leaves out a header whose joined value is invalid once its placeholders are filled in. A later rule
+/// replaces the values of earlier ones in Netlify's dialect, and drops them if it removes the header.
 pub fn headers_for(rules: &RuleList<HeaderRule>, path: &str) -> Vec<(HeaderName, HeaderValue)> {
     let mut found: Vec<(HeaderName, String)> = Vec::new();
     for rule in rules.candidates(path) {
@@ -383,7 +383,8 @@ fn is_path_or_url(text: &str) -> bool {
 
 /// Parses a line of `_redirects`: a path, query parameters, a target, a status and conditions. Ignores a word
 /// that begins with `#`, and all words after it. The status defaults to 301 for Netlify and to 302 for
-/// Cloudflare.
+/// Cloudflare. Fails, among others, for rules with conditions, of which a role is [`RuleProblem::Protects`],
+/// for proxies, for Netlify's functions, and for redirects with placeholders back to the same path.
 fn parse_redirect(line: &str, dialect: RulesDialect) -> Result<RedirectRule, RuleProblem> {
     let unsupported = |why| Err(RuleProblem::Unsupported(why));
     let is_netlify = dialect == RulesDialect::Netlify;
@@ -462,9 +463,9 @@ const COMPUTED: [&str; 14] = [
 ];
 
 /// Reads `_headers`: lines with a path, each followed by lines with its headers. As on both hosts,
-/// indentation has no meaning. Reports and skips what is not supported, headers without a value, and rules
-/// after the first 2,100 rules. Skips the headers of a skipped path without a report. `Basic-Auth` is an
-/// error.
+/// indentation has no meaning. In Cloudflare's dialect, `! Name` removes a header. Reports and skips what is
+/// not supported, headers without a value, and rules after the first 2,100 rules. Skips the headers of a
+/// skipped path without a report. `Basic-Auth` is an error.
 pub fn parse_headers(
     text: &str,
     dialect: RulesDialect,

@@ -9,7 +9,8 @@ use frontdesk_process::panics::{self, Part};
 
 /// Reads the rules in `_redirects` and `_headers`, which are not published as files. Unlike for published
 /// files, the permission bits do not matter, because rules may protect pages. A file that cannot be read, or
-/// that is larger than `max_bytes`, is an error.
+/// that is larger than `max_bytes`, adds an error to `faults` and yields no rules. A missing file yields none
+/// without an error.
 pub fn read_rules(
     folder: &Path,
     dialect: RulesDialect,

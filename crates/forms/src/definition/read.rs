@@ -84,7 +84,8 @@ pub struct FormFile {
 pub type Settings = Vec<(String, String, usize)>;
 
 impl FormFile {
-    /// Reads the form `name` from an operator's file. `place` is the file's name in faults.
+    /// Reads the form `name` from an operator's file, or fails with all faults. `place` is the file's name in
+    /// faults.
     pub fn read(name: &str, text: &str, place: &str) -> Result<FormFile, Vec<Fault>> {
         Reader::new(text, place).read(name)
     }
@@ -233,7 +234,8 @@ impl<'a> Reader<'a> {
         name
     }
 
-    /// The settings of the file. Those of a table such as `limits` have dotted names.
+    /// The settings of the file, in the order of [`SETTINGS`]. Those of a table such as `limits` have dotted
+    /// names; an empty table adds none.
     pub(super) fn settings(&mut self, table: &Table<'_>) -> Settings {
         let mut found = Vec::new();
         for name in SETTINGS {
@@ -423,7 +425,7 @@ impl<'a> Reader<'a> {
 
     /// Sets the limits of the field from `max`, `min` and `step`, whose meaning depends on its kind. Records
     /// faults; the default replaces a number that is out of range. A `step`, or a limit with decimal places,
-    /// permits them in numbers.
+    /// permits them in numbers. Limits of options and lengths are rounded to whole numbers within them.
     fn limits(&mut self, table: &Table<'_>, field: &mut Field) {
         use FieldKind::{Choices, Date, Email, Multiline, Number};
         match field.kind {
@@ -478,7 +480,7 @@ impl<'a> Reader<'a> {
     }
 
     /// The number of a key. `None` if the key is missing or, after recording a fault, if its value is not a
-    /// number within `permitted`.
+    /// decimal number within `permitted`: TOML's hexadecimal, octal and binary integers are faults, too.
     fn number(
         &mut self,
         table: &Table<'_>,
@@ -511,7 +513,8 @@ impl<'a> Reader<'a> {
     }
 
     /// The text of a key, without the white space at its ends. `None` if the key is missing or, after
-    /// recording a fault, if its value is not text, is too long, or has control characters.
+    /// recording a fault, if its value is not text, is too long, or has control characters other than the
+    /// line breaks of a description.
     pub(super) fn text(&mut self, table: &Table<'_>, key: &str) -> Option<&'static str> {
         let value = table.get(key)?;
         let message = match value.get_ref() {
@@ -545,7 +548,8 @@ impl<'a> Reader<'a> {
         None
     }
 
-    /// Records a fault for each key that is not in `known`, with a suggestion.
+    /// Records a fault for each key that is not in `known`, with a suggestion. In the table of a field, a key
+    /// of the form gets the hint to move it above the first field.
     pub(super) fn check_keys(&mut self, table: &Table<'_>, known: &[&str]) {
         for (key, _) in table {
             let name = key.get_ref().as_ref();

@@ -42,8 +42,8 @@ struct PoolEntry {
 
 impl LocalPool {
     /// The calling runtime's connection; with `None`, the caller must use the shared one. If the runtime has
-    /// none but calls often, opens one in the background. Drops a connection that has been idle for
-    /// [`MAX_IDLE`].
+    /// none but calls often, opens one in the background, unless it has tried so within [`RETRY_PAUSE`].
+    /// Drops a connection that has been idle for longer than [`MAX_IDLE`].
     pub(super) fn get(
         self: &Arc<Self>,
         options: &RedisOptions,
@@ -80,6 +80,7 @@ impl LocalPool {
         }
     }
 
+    /// Sets or drops the connection of a runtime. Does nothing if the pool does not know the runtime.
     fn set_connection(&self, id: Id, connection: Option<MultiplexedConnection>) {
         if let Some((_, entry)) = self.lock_entries().iter_mut().find(|(other, _)| *other == id) {
             entry.connection = connection;
