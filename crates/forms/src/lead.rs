@@ -88,8 +88,8 @@ impl LeadSource {
     }
 
     /// Sets a member to a value in its normal form: without white space around it, a page without query and
-    /// fragment and with decoded letters, a host in lower case, without the rest of its URL. Removes the
-    /// member if the value is invalid. Ignores unknown names.
+    /// fragment and with its `%XX` outside of ASCII decoded, a host in lower case, without the rest of its
+    /// URL. Removes the member if the value is invalid. Ignores unknown names.
     pub fn set(&mut self, name: &str, value: &str) {
         if let Some(index) = index_of(name) {
             self.0[index] = normal_form(index, value).map(Box::from);

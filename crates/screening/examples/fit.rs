@@ -2,11 +2,11 @@
 //! for each kind of feature, so that rare features keep plausible points.
 //!
 //! `cargo run --release -p frontdesk-screening --example fit -- FOLDER…` prints, for each folder, how texts
-//! fare with the points that the other folders give, and at the end the points that all folders give. A
-//! folder has the texts of one author: `texts.jsonl` with `label` (`ham` or `spam`), `name`, `email`,
-//! `message` and optionally `company`, and `companies.jsonl` with `company` and the texts of its `pages`.
-//! `LEXICON` names a folder with files that replace built-in ones; `SHOW=1` prints the texts that were judged
-//! wrongly.
+//! fare with the points that the other folders give. A folder has the texts of one author: `texts.jsonl` with
+//! `label` (`ham` or `spam`), `name`, `email`, `message` and optionally `company`, and `companies.jsonl` with
+//! `company` and the texts of its `pages`. `LEXICON` names a folder with files that replace built-in ones;
+//! `SHOW=1` prints the texts that were judged wrongly; `WRITE` names the folder of the lexicon in which the
+//! points that all folders give are stored.
 
 #![expect(
     clippy::cast_possible_truncation,
@@ -74,6 +74,8 @@ fn read_lines(path: &Path) -> Vec<Value> {
     text.lines().map(|line| serde_json::from_str(line).expect("JSON")).collect()
 }
 
+/// Reads the texts of a folder with their features and letter sequences. Skips texts that the contact form
+/// refuses. A missing file counts as empty, and a text with fewer than 60 sequences has none.
 fn read_author(
     folder: &Path,
     author: usize,

@@ -94,7 +94,8 @@ struct FeatureFile {
 }
 
 impl FeatureSet {
-    /// Reads the declarations of `files` in order; a later one replaces an earlier one with the same name.
+    /// Reads the declarations of `files` in order; a later one replaces an earlier one with the same name,
+    /// and the last `base` counts.
     pub fn parse<'a>(files: impl IntoIterator<Item = &'a str>) -> Result<FeatureSet, LexiconFault> {
         let (mut base, mut all) = (0, BTreeMap::new());
         for text in files {

@@ -19,8 +19,9 @@ pub struct TokenizedText<'a> {
 }
 
 impl<'a> TokenizedText<'a> {
-    /// Tokenizes single lines in the form's order, then the message, which is all multiline texts. Leaves out
-    /// e-mail and web addresses, for which the form asks, and options, which the operator wrote.
+    /// Tokenizes single lines and telephone numbers in the form's order, then the message, which is all
+    /// multiline texts. Leaves out e-mail and web addresses and days, for which the form asks, and options,
+    /// which the operator wrote.
     pub fn new(entry: &'a Entry) -> TokenizedText<'a> {
         let length: usize = entry.texts().map(|(_, text)| text.len()).sum();
         let mut tokens = Vec::with_capacity(length / 5);
@@ -110,7 +111,7 @@ impl Word {
     }
 
     /// Whether the word may be another word in disguise: has letters from several alphabets, invisible
-    /// characters, decorative letters, or digits among letters.
+    /// characters, decorative letters, or a digit beside at least two letters.
     pub fn is_disguised(self) -> bool {
         (self.hidden | self.decorative) > 0
             || (self.digits > 0 && self.letters > 1)

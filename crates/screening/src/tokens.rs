@@ -59,8 +59,8 @@ fn collect_features(features: &[&str], hash: &impl Fn(&[u8]) -> u32, found: &mut
     found.truncate(MAX_FEATURES);
 }
 
-/// Adds the words of a long text until there are [`MAX_TOKENS`]. Spam may begin like an honest message, and
-/// end like one: half of the room is for either end.
+/// Adds the words and links of a long text until there are [`MAX_TOKENS`]. Spam may begin like an honest
+/// message, and end like one: half of the room is for either end.
 fn collect_ends(tokens: &[Token<'_>], hash: &impl Fn(&[u8]) -> u32, found: &mut Vec<u32>) {
     let mut seen: HashSet<u32, BuildHasherDefault<TokenHasher>> = found.iter().copied().collect();
     let half = found.len() + (MAX_TOKENS - found.len()) / 2;

@@ -151,7 +151,7 @@ impl RedirectRule {
         !self.parameters.is_empty()
     }
 
-    /// Whether the target contains values from the path or the query at one of its [`placeholders`].
+    /// Whether the target contains values from the path or the query at one of its `placeholders`.
     pub fn has_variable_target(&self) -> bool {
         self.unknown_placeholders().len() < placeholders(&self.to).count()
     }

@@ -228,7 +228,8 @@ const INVALID_PATH: &str =
 
 impl Segment {
     /// Parses an encoded segment. In Cloudflare's dialect, every `:name` is a placeholder; otherwise, one
-    /// that follows a letter or a digit is text, as in `/wiki/Category:Birds`.
+    /// that follows a letter or a digit is text, as in `/wiki/Category:Birds`. A name begins with a letter or
+    /// `_`.
     fn parse(segment: &str, dialect: RulesDialect) -> Result<Self, &'static str> {
         let decode = |text: &str| path::percent_decode(text).map(Cow::into_owned).map_err(|_| INVALID_PATH);
         let mut pieces = vec![("", String::new())];

@@ -514,7 +514,7 @@ impl<'a> Reader<'a> {
 
     /// The text of a key, without the white space at its ends. `None` if the key is missing or, after
     /// recording a fault, if its value is not text, is too long, or has control characters other than the
-    /// line breaks of a description.
+    /// line feeds of a description.
     pub(super) fn text(&mut self, table: &Table<'_>, key: &str) -> Option<&'static str> {
         let value = table.get(key)?;
         let message = match value.get_ref() {
