@@ -32,8 +32,9 @@ const SHAPES: [&str; 17] = [
 ];
 
 /// `✓` or `✗` for an element that draws a check mark or a cross, by its classes, an attribute such as
-/// `data-icon`, the symbol that an `<svg>` uses, or its text in a Material font. `None` for tags other than
-/// `<i>`, `<em>`, `<span>`, `<svg>` and unknown ones, and for elements with other text, except an `<svg>`.
+/// `data-icon`, or the symbol that the first element in an `<svg>` uses. If its text may be the name of a
+/// symbol in a Material font, only the text counts. `None` for tags other than `<i>`, `<em>`, `<span>`,
+/// `<svg>` and unknown ones, and for elements with other text, except an `<svg>`.
 pub(super) fn answer_of(dom: &Dom, id: NodeId) -> Option<&'static str> {
     if !matches!(dom.tag(id), Tag::I | Tag::Span | Tag::Svg | Tag::Em | Tag::Other) {
         return None;
@@ -92,7 +93,8 @@ pub(super) fn is_ligature(dom: &Dom, id: NodeId) -> bool {
 
 /// Whether an element is the first content of a list item, a term, an explanation or a table cell at most
 /// four levels above, which must not be blank and have no blocks as children. False in a link or a button,
-/// and if the next element is a text for screen readers.
+/// and if the next element is a text for screen readers. Of the nodes before, reads the nearest four of each
+/// level.
 pub(super) fn begins_item(dom: &Dom, id: NodeId, is_block: impl Fn(NodeId) -> bool) -> bool {
     let is_for_screen_readers = |beside| dom.has_class_in(beside, FOR_SCREEN_READERS);
     let is_item = |a| matches!(dom.tag(a), Tag::Li | Tag::Dd | Tag::Dt | Tag::Td | Tag::Th);

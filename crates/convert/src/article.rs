@@ -22,7 +22,8 @@ pub(super) struct Declared {
 }
 
 impl Declared {
-    /// Reads JSON-LD, and the types in microdata. Call this before scripts are removed from the tree.
+    /// Reads the top-level items of JSON-LD and their main entities, and the types in microdata. Call this
+    /// before scripts are removed from the tree.
     pub(super) fn read(dom: &Dom) -> Self {
         let mut declared = Self::default();
         for item in read_structured_data(dom) {
@@ -49,10 +50,10 @@ impl Declared {
 /// The schema.org types of pages on which replies are content.
 const DISCUSSIONS: [&str; 2] = ["DiscussionForumPosting", "QAPage"];
 
-/// Removes hidden elements, navigation and other boilerplate; elements with most of the text stay, except
-/// `<footer>` and `<nav>`. Returns the element with the declared description of a product, unless the
-/// description is only a summary or not on the page, or else the element that contains the content. Moves the
-/// page's first-level heading into it.
+/// Removes hidden elements, navigation, lists of links, repeated labels and other boilerplate; boilerplate
+/// with most of the text stays, except `<footer>` and `<nav>`. Returns the element with the declared
+/// description of a product, even a removed one, unless the description is only a summary or not on the page;
+/// or else the element that contains the content. Moves a first-level heading of the page into it.
 pub(super) fn isolate_content(dom: &mut Dom, declared: &Declared) -> NodeId {
     let body = dom.body();
     clean::remove_hidden(dom, body, true);
@@ -97,10 +98,11 @@ fn find_text(dom: &Dom, root: NodeId, text: &str) -> Option<NodeId> {
     dom.ancestors(node_at(start)).skip(1).find(|id| around.contains(id))
 }
 
-/// Chooses the element that contains the content. Narrows the body to the largest `<main>`, then to the
-/// largest `<article>` unless it is one of many, if these have at least 30 % of the weight, and then as long
-/// as one child container has 85 % of it. In a discussion, only narrows the body to `<main>`, because one
-/// post may have most of the text.
+/// Chooses the element that contains the content. Narrows the body to the largest `<main>` or element with
+/// that role, then to the largest `<article>` or `articleBody` unless it is one of many, if these have at
+/// least 30 % of the weight (of the text, with prose counted four times), and then as long as the largest
+/// child is a container such as `<div>` and has 85 % of it. In a discussion, only narrows the body to
+/// `<main>`, because one post may have most of the text.
 fn choose_content_root(dom: &Dom, body: NodeId, measures: &Measures, is_discussion: bool) -> NodeId {
     let weight = |id: NodeId| measures[id].weight();
     let narrow = |root: NodeId, is_match: &dyn Fn(NodeId) -> bool| {
@@ -136,9 +138,10 @@ fn is_one_of_many(dom: &Dom, id: NodeId, measures: &Measures) -> bool {
     siblings.filter(|&other| kind(other) == kind(id) && measures[other].prose > 0).nth(3).is_some()
 }
 
-/// Removes blocks that have no prose and at least three links, with more than three quarters of their text.
-/// Each block must have less than a quarter of the main content's text, and all of them less than half. Does
-/// nothing if the main content has at most 500 bytes of prose.
+/// Removes `<ul>`, `<ol>`, `<div>`, `<section>`, `<table>` and `<aside>` elements that have no prose and at
+/// least three links, with more than three quarters of their text. Each must have less than a quarter of the
+/// main content's text, and all of them less than half. Does nothing otherwise, or if the main content has at
+/// most 500 bytes of prose.
 fn remove_link_lists(dom: &mut Dom, root: NodeId, measures: &Measures) {
     let whole = measures[root];
     if whole.prose <= 500 {
@@ -178,9 +181,10 @@ fn remove_repeated_labels(dom: &mut Dom, root: NodeId, measures: &Measures) {
     }
 }
 
-/// Whether an element is probably not part of the content, judging by its tag, its role, or the words in its
-/// id and classes. Those words do not count in paragraphs and code, and "comments" not in a discussion.
-/// Headings and elements such as `<main>` and `<article>` always belong to the content.
+/// Whether an element is probably not part of the content, judging by its tag, its role, the property
+/// `author`, or the words in its id and classes. Those words do not count in paragraphs and code, and
+/// "comments" not in a discussion. Headings, the `<footer>` of a quotation or figure, and elements such as
+/// `<main>`, `<article>` and `<p>` always belong to the content.
 fn is_boilerplate(dom: &Dom, id: NodeId, is_discussion: bool) -> bool {
     match dom.tag(id) {
         Tag::Nav | Tag::Search | Tag::Dialog | Tag::Aside => return true,

@@ -2,7 +2,8 @@
 
 use super::dom::clip;
 
-/// Whether GitHub Flavored Markdown autolinks `address` after the character `previous`.
+/// Whether GitHub Flavored Markdown autolinks `address` after the character `previous`. The address begins
+/// with `www.` or a scheme, or it is an e-mail address: each may follow other characters.
 pub(super) fn may_precede_address(previous: char, address: &str) -> bool {
     match previous {
         c if address.starts_with("www.") => c.is_whitespace() || matches!(c, '*' | '_' | '~' | '('),
@@ -51,7 +52,7 @@ pub(super) fn end_of_address(text: &str, at: usize) -> Option<usize> {
 const MAX_WORD_BYTES: usize = 500;
 
 /// Whether the text ends with a word that GitHub Flavored Markdown may autolink: it contains `://` or `www.`,
-/// and no link. False after white space, and for e-mail addresses.
+/// and no link. False after white space, and for e-mail addresses. Reads the last [`MAX_WORD_BYTES`] bytes.
 pub(super) fn ends_with_address(text: &str) -> bool {
     let end = &text[text.ceil_char_boundary(text.len().saturating_sub(MAX_WORD_BYTES))..];
     let word = end.rsplit(char::is_whitespace).next().unwrap_or_default();

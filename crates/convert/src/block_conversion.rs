@@ -20,7 +20,8 @@ use super::writer::needs_blank_line;
 const MAX_CARD_BLOCKS: usize = 6;
 
 impl Converter<'_> {
-    /// Converts `root` to blocks, followed by the footnotes of the page.
+    /// Converts the children of `root` to blocks, or `root` itself if it is code, a table, `<ul>` or `<ol>`.
+    /// The footnotes of the page follow.
     pub(super) fn convert_document(&self, root: NodeId) -> Vec<Block> {
         let mut out = Vec::new();
         if code::is_code_block(self.dom, root) || matches!(self.dom.tag(root), Tag::Table | Tag::Ul | Tag::Ol)
@@ -48,7 +49,8 @@ impl Converter<'_> {
     }
 
     /// Appends the blocks of sibling nodes, except of the node in `skipped`. Inline content between blocks
-    /// becomes paragraphs or, if it is a display formula, a formula. Adjacent flat items become lists.
+    /// becomes paragraphs or, if it is a display formula, a formula. Adjacent flat items, which Word and
+    /// editors write without nesting ([`Self::flat_items`]), become nested lists.
     fn append_nodes(&self, nodes: impl IntoIterator<Item = NodeId>, out: &mut Vec<Block>) {
         let mut inline = Inline::default();
         let mut items = Vec::new();
@@ -80,8 +82,10 @@ impl Converter<'_> {
         out.extend((!formula.tex.is_empty()).then_some(Block::Math(formula.tex)));
     }
 
-    /// Appends the blocks for a block element, after the label of its tab if it is a panel. Tabs and form
-    /// controls produce no blocks, nor do empty code blocks and quotations, except in exact mode.
+    /// Appends the blocks for a block element. A panel follows the label of its tab, unless it is code, an
+    /// alert or a formula. A form with a description becomes that description. A `<div>` or the like that an
+    /// empty link covers becomes a link ([`Self::link_card`]). Tabs and form controls produce no blocks, nor,
+    /// except in exact mode (for fragments), do empty code blocks and quotations.
     fn append_block(&self, id: NodeId, out: &mut Vec<Block>) {
         let dom = self.dom;
         if code::is_code_block(dom, id) {
@@ -169,8 +173,9 @@ impl Converter<'_> {
         out.extend(inline.finish().into_iter().map(Block::Paragraph));
     }
 
-    /// Appends an admonition as an alert, in which a title of its own becomes a bold paragraph. Returns
-    /// whether the element is an admonition; an empty one is dropped.
+    /// Appends an admonition as an alert, in which a title of its own becomes a bold paragraph. Leaves out
+    /// the icon, and a title that only names the kind, such as "Note". Returns whether the element is an
+    /// admonition; an empty one is dropped.
     fn append_alert(&self, id: NodeId, out: &mut Vec<Block>) -> bool {
         let Some(notice) = documentation_markup::find_notice(self.dom, id) else { return false };
         let mut blocks = Vec::new();
@@ -190,8 +195,8 @@ impl Converter<'_> {
         true
     }
 
-    /// Appends a heading without its permalinks and the link around its text. Drops an empty heading, except
-    /// in exact mode.
+    /// Appends a heading without its permalinks and the link around its text. Elements beside this link,
+    /// which have no text, are left out. Drops an empty heading, except in exact mode.
     fn append_heading(&self, id: NodeId, level: u8, out: &mut Vec<Block>) {
         let mut inline = Inline::default();
         // mdBook and others wrap the text of a heading in a link to the heading. Convert only the link's
@@ -214,8 +219,9 @@ impl Converter<'_> {
 
     /// Appends a list. Starts another list at an item whose number does not follow, because Markdown counts
     /// on from the first number. A child that is not an item belongs to the item before it, or is appended
-    /// before the list; tabs are left out. Except in exact mode, drops lists without content, and items
-    /// without blocks and without a checkbox, but not a blank one that another element follows.
+    /// before the list; tabs are left out. Drops lists without items. Except in exact mode, also drops lists
+    /// in which all items are empty, and items without blocks and without a checkbox, but not a blank one
+    /// that another element follows.
     fn append_list(&self, id: NodeId, out: &mut Vec<Block>) {
         let dom = self.dom;
         let own_start = number_attribute(dom, id, "start");
@@ -314,7 +320,8 @@ impl Converter<'_> {
         children
     }
 
-    /// Whether the checkbox at the beginning of a list item is checked; `None` if the item has no checkbox.
+    /// Whether the checkbox of a list item is checked: the one that the item's attributes state, or the first
+    /// one before any text or list in it. A mixed checkbox is not checked. `None` without a checkbox.
     pub(super) fn checkbox_state(&self, item: NodeId) -> Option<bool> {
         let dom = self.dom;
         // Rich-text editors mark the list item itself, not an element inside it.
@@ -351,8 +358,8 @@ impl Converter<'_> {
         None
     }
 
-    /// Appends the terms and explanations of a `<dl>` as paragraphs, because GitHub Flavored Markdown has no
-    /// definition lists.
+    /// Appends the blocks of the terms and explanations of a `<dl>` one after another, because GitHub
+    /// Flavored Markdown has no definition lists. Links those that a link contains or covers.
     fn append_definition_list(&self, id: NodeId, out: &mut Vec<Block>) {
         let mut linked = None;
         for child in self.children_through_wrappers(id, &[Tag::Dt, Tag::Dd]) {
@@ -442,7 +449,8 @@ impl Converter<'_> {
         out.push(Block::Html("</details>".to_owned()));
     }
 
-    /// Appends the content of a link around blocks. If it has none, appends the link with its label.
+    /// Appends the content of a link around blocks, and links a part of it ([`Self::link_blocks`]). If there
+    /// is none, appends the link with its label.
     fn append_linked_blocks(&self, id: NodeId, out: &mut Vec<Block>) {
         let mut blocks = self.blocks_in(id);
         self.link_blocks(id, &mut blocks);
@@ -457,7 +465,7 @@ impl Converter<'_> {
     /// Makes the first heading without a link, or else the first such paragraph, the text of the link `id`,
     /// which is an `<a>` around the blocks, or covers them. If there are no headings and paragraphs, adds the
     /// link after the blocks. Does nothing if all headings and paragraphs have links, if there are no blocks,
-    /// or if the address is missing or begins with `#`.
+    /// or if the address is missing, unusable or begins with `#`.
     fn link_blocks(&self, id: NodeId, blocks: &mut Vec<Block>) {
         let address = self.address(id, "href").filter(|address| !address.starts_with('#'));
         let Some(address) = address.filter(|_| !blocks.is_empty()) else { return };
@@ -538,7 +546,7 @@ impl Converter<'_> {
 }
 
 /// The text of the first heading or, if `is_heading` is false, of the first paragraph that matches, also in
-/// quotes and lists.
+/// quotes, alerts and lists. Calls `is_match` with the texts in order, up to this one.
 fn find_text<'b>(
     blocks: &'b mut [Block],
     is_heading: bool,

@@ -119,10 +119,10 @@ fn fallback_frame(dom: &Dom, id: NodeId) -> Option<NodeId> {
 }
 
 /// Removes hidden elements, copies of others, line numbers beside code, and labels that Markdown expresses by
-/// itself. In an article, also guesses from class names which elements are hidden. Keeps closed panels,
-/// formulas, and the page itself if a script probably shows it later ([`is_hidden_page`]). If hidden elements
-/// have more than 40 words and more than 90 % of all words, also keeps those with at least a quarter of all
-/// words.
+/// itself, and separates words that would be joined ([`separate_words`]). In an article, also guesses from
+/// class names which elements are hidden. Keeps closed panels, formulas, and the page itself if a script
+/// probably shows it later ([`is_hidden_page`]). If hidden elements have more than 40 words and more than
+/// 90 % of all words, also keeps those with at least a quarter of all words.
 pub(super) fn remove_hidden(dom: &mut Dom, root: NodeId, is_article: bool) {
     dom.omit_each(root, |dom, id| {
         if is_language_label(dom, id) || code::is_line_number_column(dom, id) {
@@ -199,9 +199,9 @@ fn is_decoration(dom: &Dom, id: NodeId) -> bool {
 }
 
 /// Whether the symbols in an element say something that the text beside them does not: a mark such as `✓`, a
-/// sign at a number, a part of the text ([`is_in_text`]), or the only text of a table cell. False without
-/// symbols, in buttons and code, and beside a text for screen readers, which says the same, or another row of
-/// stars.
+/// sign at a number, a part of the text ([`is_in_text`]), or the only text of a table cell, unless that is an
+/// icon of a font. False without symbols, in buttons and code, and beside a text for screen readers, which
+/// says the same, or another row of stars.
 fn is_meaningful_symbol(dom: &Dom, id: NodeId, symbols: &str) -> bool {
     let is_for_screen_readers = |beside| dom.has_class_in(beside, FOR_SCREEN_READERS);
     // Two rows of stars on top of each other show a rating by the width of the upper row.
@@ -250,6 +250,7 @@ fn is_at_number(dom: &Dom, id: NodeId) -> bool {
 /// phrases, as in `9–17`, or without a space before or after a word, as in `@ann` and `12°`. Arrows, bullets
 /// and signs that open and close are decoration unless they are between two phrases. So are the `#` of a
 /// heading, which is a permalink, and the quotation marks of a quotation, which Markdown shows by itself.
+/// False for links.
 fn is_in_text(dom: &Dom, id: NodeId, symbols: &str) -> bool {
     const BEFORE_WORDS: &str = "@#©(“„‘‚\"'";
     const AFTER_WORDS: &str = "#°%‰′″™®:;,.…)”’\"'†‡";
@@ -366,7 +367,8 @@ const CONTENT: [Tag; 5] = [Tag::Img, Tag::Pre, Tag::Code, Tag::Table, Tag::Figur
 
 /// Whether `aria-hidden` or a common class name suggests that the element is hidden. This is a guess, because
 /// pages may use the same names for something else. `aria-hidden` does not count on paragraphs, [`CONTENT`]
-/// and symbols that say something.
+/// and symbols that say something, nor do `hidden` and `d-none` beside a class for wide screens
+/// ([`is_shown_on_wide_screens`]).
 fn is_hidden_by_name(dom: &Dom, id: NodeId) -> bool {
     let is_aria_hidden = dom.attribute(id, "aria-hidden") == Some("true")
         && !CONTENT.contains(&dom.tag(id))
@@ -380,8 +382,9 @@ fn is_hidden_by_name(dom: &Dom, id: NodeId) -> bool {
         || dom.classes(id).any(|c| c.starts_with("not-") && c.ends_with(":hidden"))
 }
 
-/// Whether a utility class of Tailwind or Bootstrap shows an otherwise hidden element on wide screens. Also
-/// true for Bootstrap's `d-print-block` and `d-inline-block`.
+/// Whether a utility class of Tailwind or Bootstrap shows an otherwise hidden element on wide screens. Of
+/// those that begin with `d-`, all count that end with `-block`, `-flex` or `-inline`, also `d-print-block`,
+/// but no others, such as `d-md-grid`.
 fn is_shown_on_wide_screens(class: &str) -> bool {
     const WIDTHS: [&str; 5] = ["sm", "md", "lg", "xl", "2xl"];
     const DISPLAYS: [&str; 8] =
@@ -497,8 +500,9 @@ enum CopyMark {
     Slide,
 }
 
-/// The mark of an element as a copy. `None` for the cells of tables and definition lists, because columns may
-/// have the same value.
+/// The mark of an element as a copy, by `aria-hidden` or a class. If there are both marks, it is
+/// [`CopyMark::Slide`]. `None` for the cells of tables and definition lists, because columns may have the
+/// same value.
 fn copy_mark(dom: &Dom, id: NodeId) -> Option<CopyMark> {
     if matches!(dom.tag(id), Tag::Td | Tag::Th | Tag::Dd | Tag::Dt) {
         return None;

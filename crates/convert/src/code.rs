@@ -48,8 +48,8 @@ const CODE_BLOCKS: &[&str] = &["cm-content", "CodeMirror-code", "ltx_lstlisting"
 /// Parts of the names of monospace fonts, in lower case.
 const MONOSPACE_NAMES: &[&str] = &["mono", "code", "consol", "courier", "menlo", "monaco", "hack", "iosevka"];
 
-/// Whether an element is a code block: a `<pre>`, or what highlighters, editors and documentation generators
-/// use instead.
+/// Whether an element is a code block: a `<pre>` that is neither verse nor a formula, or what highlighters,
+/// editors and documentation generators use instead.
 pub(super) fn is_code_block(dom: &Dom, id: NodeId) -> bool {
     match dom.tag(id) {
         Tag::Pre => !is_verse(dom, id) && !dom.has_attribute(id, "data-math-style"),
@@ -110,7 +110,8 @@ fn is_monospace(style: &str) -> bool {
     })
 }
 
-/// Whether a `<div>` contains only the source of a diagram, which a script draws.
+/// Whether an element with the class `mermaid` contains only text: the source of a diagram, which a script
+/// draws.
 fn is_diagram(dom: &Dom, id: NodeId) -> bool {
     dom.has_class(id, "mermaid")
         && !dom.is_blank(id)
@@ -135,7 +136,8 @@ pub(super) fn is_verse(dom: &Dom, id: NodeId) -> bool {
             || dom.has_class(id, "content") && dom.parent(id).is_some_and(|p| dom.has_class(p, "verseblock")))
 }
 
-/// Whether a table only places line numbers beside code.
+/// Whether a table only places line numbers beside code, judging by its classes, its rows or the element
+/// around it.
 fn is_code_table(dom: &Dom, id: NodeId) -> bool {
     let is_gutter = || {
         // A table for line numbers has one row with two cells: the line numbers, and the code.
@@ -293,7 +295,7 @@ fn is_code_line(dom: &Dom, id: NodeId) -> bool {
     }
 }
 
-/// Whether an element in a code block is not code: a button, a line number or a prompt.
+/// Whether an element in a code block is not code, such as a button, a line number, a prompt or a popup.
 fn is_not_code(dom: &Dom, id: NodeId) -> bool {
     match dom.tag(id) {
         Tag::Button | Tag::Style | Tag::Script | Tag::Template | Tag::Svg | Tag::Input | Tag::Select => true,
@@ -365,8 +367,8 @@ fn is_line_numbers(dom: &Dom, id: NodeId) -> bool {
     !text.is_empty() && text.split_whitespace().all(|n| n.bytes().all(|b| b.is_ascii_digit()))
 }
 
-/// The language of a code block; `diff` if it is unknown but lines are marked as added or removed, empty if
-/// it is unknown or plain text.
+/// The language of a code block. If it is unknown or plain text, `diff` if lines are marked as added or
+/// removed without signs in their text ([`is_diff`]), or else empty.
 pub(super) fn language(dom: &Dom, root: NodeId) -> String {
     let name = declared_language(dom, root);
     if name.is_empty() && is_diff(dom, root) { "diff".to_owned() } else { name }

@@ -61,7 +61,7 @@ fn decode_by_language(bytes: &[u8]) -> Option<(Cow<'_, str>, &'static str)> {
     })
 }
 
-/// The language of the first tag `<html>`, outside of comments.
+/// The language of the first tag `<html>`, outside of comments: the value of `lang`, or else of `xml:lang`.
 fn find_language(bytes: &[u8]) -> Option<&str> {
     let tag = tags(bytes).find(|tag| tag.name.eq_ignore_ascii_case(b"html") && !tag.is_end)?;
     let mut rest = &bytes[tag.name_end..];
@@ -78,6 +78,8 @@ fn find_language(bytes: &[u8]) -> Option<&str> {
 }
 
 /// The encoding in the first `<meta>` that declares one, or else in the XML declaration (HTML §13.2.3.2).
+/// UTF-8 instead of UTF-16 and of encodings that browsers refuse, and Windows-1252 instead of
+/// `x-user-defined`.
 fn declared_encoding(bytes: &[u8]) -> Option<&'static Encoding> {
     let encoding = find_meta_encoding(bytes).or_else(|| find_xml_encoding(bytes))?;
     // A file whose declaration is readable as ASCII is not UTF-16, even if it declares UTF-16: assume UTF-8.
@@ -85,7 +87,7 @@ fn declared_encoding(bytes: &[u8]) -> Option<&'static Encoding> {
     Some(if encoding == X_USER_DEFINED { WINDOWS_1252 } else { encoding })
 }
 
-/// The encoding in the XML declaration at the start of a file.
+/// The encoding in the XML declaration at the start of a file, which must end within its first 1,024 bytes.
 fn find_xml_encoding(bytes: &[u8]) -> Option<&'static Encoding> {
     let start = bytes[..bytes.len().min(1024)].trim_ascii_start().strip_prefix(b"<?xml")?;
     let start = String::from_utf8_lossy(start);

@@ -11,6 +11,7 @@ use std::collections::HashSet;
 /// if there is exactly one. A heading or, else, a paragraph with the same words becomes this heading instead,
 /// if it is among the first six blocks and not after another first-level heading. The heading may have a
 /// number, such as `6.1`, unless another heading has its level or a higher one, so that it is a section.
+/// Headings inside of other blocks, such as lists, do not count.
 pub(super) fn add_title(blocks: &mut Vec<Block>, title: &str) -> bool {
     let is_title = |block: &Block| matches!(block, Block::Heading { level: 1, .. });
     if blocks.iter().filter(|block| is_title(block)).count() == 1 {

@@ -91,7 +91,8 @@ fn find_layout_notice(dom: &Dom, id: NodeId) -> Option<Notice> {
     }
 }
 
-/// Reads an admonition from an element with a class or an attribute that names its kind.
+/// Reads an admonition from an element with a class or an attribute that names its kind: a box such as a
+/// `<div>` or `<blockquote>`, or a paragraph with a class such as `admonition`.
 fn find_plain_notice(dom: &Dom, id: NodeId) -> Option<Notice> {
     // Accept a paragraph only with these classes: others, such as `hint`, also mark parts of forms.
     let is_admonition =
@@ -182,8 +183,9 @@ pub(super) struct Tabs {
 /// have the same tab.
 const MAX_LABEL: usize = 200;
 
-/// Finds the tabs of the panels below `root`: those that name or open them, or else those at the same
-/// position. Headings directly before their panels, and elements around their panels, are no tabs.
+/// Finds the tabs of the panels below `root`, in the nearest of four elements around each panel that has
+/// several tabs or a list of one: those that name or open the panel, or else those at its position. Tabs do
+/// not count if they are headings directly before their panels, elements around these, or without text.
 pub(super) fn find_labeled_panels(dom: &Dom, root: NodeId) -> Tabs {
     // The tabs found below each element, so that each element is searched only once.
     let mut tabs: HashMap<NodeId, Vec<NodeId>> = HashMap::new();
@@ -295,10 +297,11 @@ const PERMALINK_WORDS: [&str; 11] = [
     "to", "for", "of", "the", "link", "anchor", "section", "heading", "header", "title", "clipboard",
 ];
 
-/// Whether an element is a permalink: a link to a heading or another place from that place, whose text is
-/// empty, a symbol or a phrase such as "Link to this section". An empty link must have a class for
-/// permalinks; with it, an empty link or a symbol may lead to any fragment, also of another page. Links in
-/// code are none, nor are links with the whole text of a heading or a term.
+/// Whether an element is a permalink: a link to a fragment, outside of code, that is empty, a symbol or a
+/// phrase such as "Link to this section" beside other text. A link with a class of [`PERMALINKS`] may lead to
+/// another place, and to another page if it is empty or a symbol. An empty link must have such a class, and
+/// no image but a `data:` one. Other phrases must lead to their own place. Other symbols must do so, too, or
+/// in a heading or a term, have text beside them; one with `↩` may be anywhere.
 pub(super) fn is_permalink(dom: &Dom, link: NodeId) -> bool {
     let Some(href) = dom.attribute(link, "href").filter(|_| dom.tag(link) == Tag::A) else { return false };
     if !href.contains('#') || dom.is_in(link, &[Tag::Pre, Tag::Code]) {
@@ -361,7 +364,8 @@ fn text_beside(dom: &Dom, link: NodeId) -> String {
     String::new()
 }
 
-/// Whether the target of a link is one of the nearest elements around it, or the element before it.
+/// Whether the target of a link is the link itself, one of the three nearest elements around it, or the
+/// element before it or one of the first nodes in that.
 fn leads_to_own_place(dom: &Dom, link: NodeId, href: &str) -> bool {
     let Some(name) = href.strip_prefix('#').filter(|name| !name.is_empty()) else { return false };
     let before = dom.previous_element(link).into_iter().flat_map(|id| dom.subtree(id).take(6));

@@ -237,7 +237,7 @@ impl Dom {
         }
     }
 
-    /// The value of an attribute, by its lower-case name.
+    /// The value of an attribute, by its local name: in lower case, except for some of SVG and MathML.
     #[inline]
     pub(super) fn attribute(&self, id: NodeId, name: &str) -> Option<&str> {
         if self.node(id).attribute_bits & attribute_bit(name) == 0 {
@@ -282,7 +282,7 @@ impl Dom {
         values.next().map(|(_, value)| value.trim().split(['!', ' ']).next().unwrap_or_default())
     }
 
-    /// Whether the `style` attribute gives the element a `display` that begins and ends a line.
+    /// Whether the `style` attribute gives the element the `display` of a block ([`is_block_display`]).
     pub(super) fn is_styled_as_block(&self, id: NodeId) -> bool {
         self.style(id, "display").is_some_and(is_block_display)
     }
@@ -427,7 +427,8 @@ impl Dom {
         collapse(&self.subtree(root).take(nodes).filter_map(|id| self.text(id)).collect::<String>())
     }
 
-    /// Whether the node contains only white space, and no image or other embedded content.
+    /// Whether the node contains only white space, and neither is nor contains an image, other embedded
+    /// content, `<math>` or `<hr>`. Form controls without text count as blank.
     pub(super) fn is_blank(&self, root: NodeId) -> bool {
         self.subtree(root).all(|id| match self.tag(id) {
             Tag::Text => self.text(id).is_none_or(|t| t.trim().is_empty()),
@@ -522,7 +523,7 @@ impl Dom {
     }
 }
 
-/// Whether a box with this CSS `display` begins and ends a line.
+/// Whether a box with this CSS `display` begins and ends a line. Knows `block`, `flex` and `grid` only.
 pub(super) fn is_block_display(display: &str) -> bool {
     matches!(display, "block" | "flex" | "grid")
 }

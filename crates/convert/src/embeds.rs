@@ -117,8 +117,9 @@ fn page_of_script(source: &str) -> Option<Embed> {
     is_page.then(|| Embed { element: "iframe", address: format!("{scheme}//{page}"), title })
 }
 
-/// The address of a video on YouTube or Vimeo whose id or address is in an attribute. Ignores `data-id` on
-/// items and icons, where page builders and menus have ids of their own, also if a class names a player.
+/// The address of a video on YouTube or Vimeo whose id or address is in an attribute. An id counts only if
+/// the element's name, class or provider names the player, and not in `data-id` of `<li>`, `<i>` and
+/// `<span>`, where page builders and menus have ids of their own.
 fn video_by_id(dom: &Dom, id: NodeId) -> Option<String> {
     let value = dom.first_attribute(id, &VIDEO_IDS)?;
     let provider = dom.first_attribute(id, &["data-plyr-provider", "data-provider", "provider"]);

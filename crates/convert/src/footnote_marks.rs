@@ -155,8 +155,8 @@ fn is_separator(dom: &Dom, id: NodeId) -> bool {
     dom.text(id).is_some_and(|text| text.chars().all(is_sign))
 }
 
-/// Removes the separators between `links`, and the brackets around each series of them, from the text beside
-/// them.
+/// Replaces the separators between adjacent `links` with spaces or, if brackets are around such a series or
+/// a single link, removes both.
 fn remove_separators(dom: &mut Dom, links: &[NodeId]) {
     let all: HashSet<NodeId> = links.iter().copied().collect();
     let mut seen: HashSet<NodeId> = HashSet::new();

@@ -101,9 +101,10 @@ impl IdMaps {
     }
 }
 
-/// The element that a reference links to. Notes from Word and some other programs have no id, but the
-/// fragment of their link back is the reference's fragment with `ref` inserted; this link is the target then.
-/// References from Wikidot and some plugins have no fragment, but their `onclick` script names the note.
+/// The element that a reference links to: of several with the name, the first one after the reference, or
+/// else the first one. Notes from Word and some other programs have no id, but the fragment of their link
+/// back is the reference's fragment with `ref` inserted; this link is the target then. References from
+/// Wikidot and some plugins have no fragment, but their `onclick` script names the note.
 pub(super) fn reference_target(dom: &Dom, link: NodeId, ids: &Ids) -> Option<NodeId> {
     let script = || {
         let (call, arguments) = clip(dom.attribute(link, "onclick")?, MAX_NAME).split_once("('")?;
@@ -131,7 +132,7 @@ const BACK: &str = "\u{1}";
 pub(super) const MAX_NAME: usize = 400;
 
 /// The fragment in the address of a link; `None` if it is empty, missing or longer than [`MAX_NAME`], or if
-/// the address before it ends with `.js`.
+/// the address before it ends with `.js`. The address may be that of another page.
 pub(super) fn fragment(dom: &Dom, link: NodeId) -> Option<&str> {
     let (page, fragment) = dom.attribute(link, "href")?.split_once('#')?;
     // Ignore the address before the fragment: it may be the page's own, and the fragments of other pages
@@ -203,7 +204,8 @@ pub(super) fn is_marked_as_back(dom: &Dom, link: NodeId) -> bool {
 const NAMES: [&str; 8] = ["fn", "ftn", "cite_note", "note", "endnote", "sidenote", "bib", "ref"];
 
 /// Whether an attribute of an element, such as its class or `href`, is like those of references and notes: a
-/// word ends with `note`, or a name such as `fn` or `ref` is at the start or after a `-`.
+/// word ends with `note` and perhaps digits, `footnote` or `noteref` is anywhere in it, or a name such as
+/// `fn` or `ref` is at the start or after a `-`.
 pub(super) fn is_named_as_note(dom: &Dom, id: NodeId) -> bool {
     let attributes = ["id", "class", "role", "href", "rel", "epub:type", "data-type"];
     attributes.into_iter().filter_map(|name| dom.attribute(id, name)).any(|value| {

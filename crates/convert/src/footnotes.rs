@@ -109,7 +109,9 @@ impl Found {
 }
 
 /// Finds the footnotes whose references are links to the notes: the text of the link is a [`note_number`],
-/// and the note links back to it, or names mark it as a reference. Drops bibliographies.
+/// and the note links back to it, or names mark it as a reference. Later references may have a suffix, as in
+/// `1b`. Ignores links in code and in notes, those to headings, and notes with headings. Drops bibliographies
+/// ([`drop_incomplete_lists`]).
 fn find_linked_notes(dom: &Dom, root: NodeId, ids: &Ids) -> Found {
     let mut found = Found::default();
     // Caches the note of each target, and what each note contains: many links may have the same target, and
@@ -201,8 +203,8 @@ fn drop_incomplete_lists(dom: &Dom, found: &mut Found, lists_with_links_back: &H
 
 /// Finds footnotes without links, whose references are superscript numbers. The note is a block that begins
 /// with the same superscript number, a note in an `<aside>` ([`notes_in_asides`]), a paragraph that follows
-/// the last `<hr>` and begins with the number, or an element with an id such as `fn1`. Finds nothing on pages
-/// without a note 1.
+/// the last `<hr>` and begins with the number, or, if a class says that it is a reference, an element with an
+/// id such as `fn1`. Finds nothing on pages without a note 1.
 fn find_unlinked_notes(dom: &Dom, root: NodeId, ids: &Ids) -> Found {
     let mut found = Found::default();
     let mut references: Vec<(NodeId, String)> = Vec::new();
@@ -372,7 +374,8 @@ fn is_side_note(dom: &Dom, id: NodeId) -> bool {
         && dom.has_class_in(id, &["sidenote", "marginnote", "ltx_note_outer", "footnote_tooltip"])
 }
 
-/// Whether an element is a tooltip or popup inside a paragraph, a list item, a cell or a `<dd>`.
+/// Whether a `<span>` or `<small>` is a tooltip or popup at most four levels inside a paragraph, a list item,
+/// a `<td>` or a `<dd>`.
 fn is_popup(dom: &Dom, id: NodeId) -> bool {
     let is_marked = || dom.attribute(id, "role") == Some("tooltip") || dom.has_attribute(id, "popover");
     let is_text = |a| matches!(dom.tag(a), Tag::P | Tag::Li | Tag::Td | Tag::Dd);
@@ -428,7 +431,8 @@ fn remove_side_copies(dom: &mut Dom, root: NodeId, found: &Found) {
 
 /// Adds notes in the margin and in popups, and those whose reference names their id. A note in the margin or
 /// in a popup follows its reference directly, except in Tufte CSS: there, a checkbox shows the note on small
-/// screens, and the label of the checkbox is the reference.
+/// screens, and the label of the checkbox is the reference. Ignores notes and references that have been found
+/// or are inside such ones, and references inside their own note.
 fn add_side_notes(dom: &Dom, root: NodeId, ids: &Ids, found: &mut Found) {
     let side_notes = dom.descendants(root).filter(|&id| is_side_note(dom, id) || is_popup(dom, id));
     let side_notes = side_notes.filter_map(|note| {
@@ -542,8 +546,9 @@ fn link_at_start(dom: &Dom, id: NodeId) -> Option<NodeId> {
     dom.ancestors(text).take(4).find(|&a| dom.tag(a) == Tag::A)
 }
 
-/// Whether a link refers to the footnote `note`, judging by the link's position and the names of the link and
-/// the note.
+/// Whether a link refers to the footnote `note`, although the note does not lead back to it: the link is
+/// raised, and leads to a link back, a named element ([`is_named_as_note`]) or a list item; or the link or
+/// its parent is named, and it is raised or leads to a named element.
 fn is_named_reference(dom: &Dom, link: NodeId, target: NodeId, note: NodeId) -> bool {
     let is_raised = dom.is_in(link, &[Tag::Sup]);
     let is_named = |id| is_named_as_note(dom, id);

@@ -74,12 +74,12 @@ impl HtmlTree {
 }
 
 impl<'a> HtmlElement<'a> {
-    /// The local name in lower case, such as `a`.
+    /// The local name, such as `a`: in lower case, except for some of SVG, such as `foreignObject`.
     pub fn name(self) -> &'a str {
         self.dom.name(self.id)
     }
 
-    /// The value of an attribute, by its lower-case name.
+    /// The value of an attribute, by its local name: in lower case, except for some of SVG and MathML.
     pub fn attribute(self, name: &str) -> Option<&'a str> {
         self.dom.attribute(self.id, name)
     }
@@ -95,7 +95,8 @@ impl<'a> HtmlElement<'a> {
         dom.ancestors(id).skip(1).filter(|&id| dom.element(id).is_some()).map(|id| HtmlElement { dom, id })
     }
 
-    /// The elements in this one that match a selector, in document order.
+    /// The elements in this one that match a selector, in document order. Their ancestors outside of this
+    /// element count for the match.
     pub fn all(self, selector: &Selector) -> Vec<HtmlElement<'a>> {
         selector.all(self.dom, self.id).into_iter().map(|id| HtmlElement { dom: self.dom, id }).collect()
     }

@@ -194,7 +194,7 @@ impl Inline {
             self.write_raw(After::Closing);
         }
         self.written -= 1;
-        // Line breaks at the end come after the closing syntax.
+        // Line breaks at the end come after the closing syntax, but before a closing tag.
         let end = self.text.trim_end_matches('\n').len();
         match &self.stack[self.written] {
             Open::Emphasis(emphasis) => {

@@ -136,7 +136,8 @@ pub struct Converted {
 }
 
 impl Converted {
-    /// The Markdown with front matter, if there is metadata.
+    /// The Markdown with front matter, if there is metadata. Without it, a rule at the start is written as
+    /// `***`.
     pub fn document(&self) -> String {
         let front_matter = self.metadata.front_matter(&[]);
         // At the start of a document, `---` would begin front matter.
@@ -153,7 +154,8 @@ pub fn parse_url(text: &str) -> Result<Url, String> {
 }
 
 /// Escapes text for inline Markdown, also between the brackets of a link, and puts it on one line. Collapses
-/// white space and escapes `|` only if the text has a line break or another character that may be syntax.
+/// white space, drops invisible characters and escapes `|` only if the text has a line feed or another
+/// character that may be syntax.
 pub fn escape_text(text: &str) -> Cow<'_, str> {
     if text.contains(['\\', '*', '_', '`', '[', ']', '<', '&', '~', '\n']) {
         inline::Inline::description(text).into()
