@@ -53,7 +53,7 @@ const DISCUSSIONS: [&str; 2] = ["DiscussionForumPosting", "QAPage"];
 /// Removes hidden elements, navigation, lists of links, repeated labels and other boilerplate; boilerplate
 /// with most of the text stays, except `<footer>` and `<nav>`. Returns the element with the declared
 /// description of a product, even a removed one, unless the description is only a summary or not on the page;
-/// or else the element that contains the content. Moves a first-level heading of the page into it.
+/// or else the element that contains the content. Moves a first-level heading into it if it has none.
 pub(super) fn isolate_content(dom: &mut Dom, declared: &Declared) -> NodeId {
     let body = dom.body();
     clean::remove_hidden(dom, body, true);
@@ -138,9 +138,9 @@ fn is_one_of_many(dom: &Dom, id: NodeId, measures: &Measures) -> bool {
     siblings.filter(|&other| kind(other) == kind(id) && measures[other].prose > 0).nth(3).is_some()
 }
 
-/// Removes `<ul>`, `<ol>`, `<div>`, `<section>`, `<table>` and `<aside>` elements that have no prose and at
-/// least three links, with more than three quarters of their text. Each must have less than a quarter of the
-/// main content's text, and all of them less than half. Does nothing otherwise, or if the main content has at
+/// Removes `<ul>`, `<ol>`, `<div>`, `<section>`, `<table>` and `<aside>` elements that have no prose, at
+/// least three links with more than three quarters of their text, and less than a quarter of the main
+/// content's text. Does nothing if all of these have half of that text or more, or if the main content has at
 /// most 500 bytes of prose.
 fn remove_link_lists(dom: &mut Dom, root: NodeId, measures: &Measures) {
     let whole = measures[root];

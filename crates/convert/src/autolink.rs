@@ -3,7 +3,7 @@
 use super::dom::clip;
 
 /// Whether GitHub Flavored Markdown autolinks `address` after the character `previous`. The address begins
-/// with `www.` or a scheme, or it is an e-mail address: each may follow other characters.
+/// with `www.` or a scheme, or it is an e-mail address; these three may follow different characters.
 pub(super) fn may_precede_address(previous: char, address: &str) -> bool {
     match previous {
         c if address.starts_with("www.") => c.is_whitespace() || matches!(c, '*' | '_' | '~' | '('),

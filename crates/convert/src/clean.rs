@@ -184,8 +184,8 @@ fn is_hidden(dom: &Dom, id: NodeId) -> bool {
 }
 
 /// Whether an element that is hidden from screen readers has no text of its own: it is empty, a symbol that
-/// says nothing ([`is_meaningful_symbol`]), or the name of an icon in a font that shows the icon instead.
-/// False for check marks and crosses, [`CONTENT`], and elements that contain an image.
+/// says nothing ([`is_meaningful_symbol`]), or a lower-case name with a class for icons, which the font shows
+/// as the icon. False for check marks and crosses, [`CONTENT`], and elements that contain an image.
 fn is_decoration(dom: &Dom, id: NodeId) -> bool {
     if CONTENT.contains(&dom.tag(id)) || answer_of(dom, id).is_some() || dom.find(id, Tag::Img).is_some() {
         return false;

@@ -276,7 +276,7 @@ fn is_plain(dom: &Dom, root: NodeId) -> bool {
         && elements.next().is_none()
 }
 
-/// Whether an element in a code block contains exactly one line of code.
+/// Whether an element in a code block is one line of code, judging by its tag, attributes, classes and style.
 fn is_code_line(dom: &Dom, id: NodeId) -> bool {
     match dom.tag(id) {
         Tag::Tr | Tag::Li | Tag::P => true,

@@ -44,8 +44,8 @@ et_lt_lv|text/html; charset=windows-1257
 th|text/html; charset=windows-874
 vi|text/html; charset=windows-1258";
 
-/// The text of a file in a default encoding of its language, and its media type. `None` if there is none in
-/// which the bytes are valid.
+/// The text of a file in a default encoding of its language, and its media type. `None` if it declares no
+/// language with a default, or if the bytes are not valid in any of these encodings.
 fn decode_by_language(bytes: &[u8]) -> Option<(Cow<'_, str>, &'static str)> {
     let language = find_language(bytes)?.to_ascii_lowercase();
     let is_own =

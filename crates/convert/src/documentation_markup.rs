@@ -300,8 +300,8 @@ const PERMALINK_WORDS: [&str; 11] = [
 /// Whether an element is a permalink: a link to a fragment, outside of code, that is empty, a symbol or a
 /// phrase such as "Link to this section" beside other text. A link with a class of [`PERMALINKS`] may lead to
 /// another place, and to another page if it is empty or a symbol. An empty link must have such a class, and
-/// no image but a `data:` one. Other phrases must lead to their own place. Other symbols must do so, too, or
-/// in a heading or a term, have text beside them; one with `↩` may be anywhere.
+/// no image but a `data:` one. Without the class, a phrase must lead to its own place. So must a symbol, but
+/// in a heading or a term, it must have text beside it instead; one with `↩` may be anywhere.
 pub(super) fn is_permalink(dom: &Dom, link: NodeId) -> bool {
     let Some(href) = dom.attribute(link, "href").filter(|_| dom.tag(link) == Tag::A) else { return false };
     if !href.contains('#') || dom.is_in(link, &[Tag::Pre, Tag::Code]) {
@@ -380,7 +380,8 @@ const COPY_LABELS: &[&str] = &[
     "copy page", "copy copied!",
 ];
 
-/// Whether an element is a button that copies code or a link.
+/// Whether an element is a button that copies code or a link, judging by its text, the description of its
+/// image, or its title. An element with that role counts unless it leads to another page.
 pub(super) fn is_copy_button(dom: &Dom, id: NodeId) -> bool {
     let leads_away = || dom.attribute(id, "href").is_some_and(|href| !href.starts_with(['#', 'j']));
     if dom.tag(id) != Tag::Button && (dom.attribute(id, "role") != Some("button") || leads_away()) {

@@ -49,8 +49,8 @@ struct Embed {
 
 /// Adds an `<iframe>`, `<video>` or `<audio>` for each video or page that a script embeds: as the last child
 /// of the element that names its address, or before the script. Leaves out those before a `<noscript>`, which
-/// has the same content, those in elements with embedded content or a link, and the page itself, whose
-/// address widgets have for other purposes. Of elements inside each other, the innermost counts.
+/// has the same content, those of elements that contain embedded content or a link, and the page itself,
+/// whose address widgets have for other purposes. Of elements inside each other, the innermost counts.
 pub(super) fn show_embeds(dom: &mut Dom) {
     let found: Vec<(NodeId, Embed)> =
         dom.descendants(dom.body()).filter_map(|id| Some((id, find_embed(dom, id)?))).collect();
@@ -148,8 +148,9 @@ fn video_by_id(dom: &Dom, id: NodeId) -> Option<String> {
 
 /// The address in an attribute of an element that has no text and no image, and the name of the element to
 /// add: `src` of a custom element such as `<amp-video>`, `url` of an `<oembed>`, `href` of a link for
-/// Iframely, and the address of a `<div>` whose class says that it becomes a player or a widget. An animation
-/// without a title is decoration.
+/// Iframely, and the absolute address of a `<div>` whose class says that it becomes a player or a widget, but
+/// not one for sharing, comments, backgrounds or captchas. Ignores images, scripts and style sheets, and
+/// animations without a title, which are decoration.
 fn own_address(dom: &Dom, id: NodeId) -> Option<(&'static str, String)> {
     let is_empty = || {
         dom.subtree(id).take(SEARCHED_NODES).all(|d| match dom.tag(d) {

@@ -22,8 +22,9 @@ pub(super) const NUMBER_CLASSES: &[&str] = &["ltx_tag_note", "ltx_note_mark", "s
 
 /// Removes a note's links back to the text, its number if it is marked up as one, and the separators,
 /// brackets and arrows between and around these. `leads_back` returns whether the target of a link is a
-/// reference. A link to a fragment or a script whose text is a symbol need not lead to one. Of a link back
-/// whose text is a part of the note ([`split_contents`]), the text stays.
+/// reference. An element with a class of [`BACK_CLASSES`], and a link to a fragment or a script whose text is
+/// a symbol, need not lead to one. Of a link back whose text is a part of the note ([`split_contents`]), the
+/// text stays.
 pub(super) fn remove_back_links(
     dom: &mut Dom,
     note: NodeId,

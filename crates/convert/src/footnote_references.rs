@@ -23,7 +23,7 @@ const NOTE_IDS: [&str; 4] = ["aria-describedby", "data-definition", "data-footno
 
 /// The id of the note that an attribute of a reference names. `None` unless the text is a [`note_number`],
 /// and the element is raised, is named like a reference ([`is_named_as_note`]) or has the id in a `data-`
-/// attribute.
+/// attribute. Also `None` for elements with [`MAX_REFERENCE_NODES`] or more nodes in them.
 pub(super) fn note_name(dom: &Dom, id: NodeId) -> Option<&str> {
     let (attribute, name) = NOTE_IDS.iter().find_map(|&name| Some((name, dom.attribute(id, name)?)))?;
     // Count the nodes first: reading the text of large elements inside each other would take quadratic time.

@@ -25,9 +25,9 @@ pub(super) struct Definition {
     pub(super) nodes: Vec<NodeId>,
 }
 
-/// Finds the footnotes below `root` and detaches the notes, without their numbers, links back and copies in
-/// the margin. Looks for notes without links only if there are neither notes nor a bibliography with links.
-/// Returns the notes in document order.
+/// Finds the footnotes below `root`, also those in the margin, in popups and in the text, and detaches the
+/// notes, without their numbers, links back and copies in the margin. Looks for notes without links only if
+/// there are neither notes nor a bibliography with links. Returns the notes in document order.
 pub(super) fn extract_footnotes(dom: &mut Dom, root: NodeId) -> Footnotes {
     let ids = Ids::default();
     let mut found = find_linked_notes(dom, root, &ids);
@@ -469,8 +469,9 @@ fn named_note(dom: &Dom, id: NodeId, ids: &Ids) -> Option<NodeId> {
     ids.get(dom, note_name(dom, id)?).filter(is_note)
 }
 
-/// The block that is the note around `target`: the first suitable one of `target` and its five nearest
-/// ancestors, or the list item that begins with this block. `None` if none is suitable.
+/// The block that is the note around `target`: the first `<li>`, `<p>`, `<div>` or the like of `target` and
+/// its five nearest ancestors, or the list item that begins with this `<p>`; of a table that is a note, its
+/// first row. `None` if there is no such block.
 fn note_around(dom: &Dom, target: NodeId) -> Option<NodeId> {
     // Docutils before version 0.18 lays out a note as a table with one row.
     if dom.tag(target) == Tag::Table && dom.has_class(target, "footnote") {

@@ -36,6 +36,8 @@ impl<'a> Parts<'a> {
 impl<'a> Iterator for Parts<'a> {
     type Item = (Kind, &'a str);
 
+    /// Reads the next part. `!` is text if the description of an image does not end or no destination
+    /// follows, and so is `<` without `>`. A code span or a destination without its end takes the rest.
     fn next(&mut self) -> Option<Self::Item> {
         let rest = self.rest;
         let is_syntax = |b: &u8| matches!(b, b'`' | b'[' | b']' | b'!' | b'<' | b'\\');
