@@ -592,8 +592,8 @@ fn item_marker(dom: &Dom, item: NodeId) -> Option<(NodeId, String)> {
     (BULLETS.contains(&&*text) || is_tag && !text.is_empty() || is_number()).then_some((marker, text))
 }
 
-/// Strikes out the text of each heading, paragraph and table cell, also in quotes and lists, unless all of it
-/// is struck out already. Other blocks, such as code, stay as they are.
+/// Strikes out the text of each heading, paragraph and table cell, also in quotes, alerts and lists, unless
+/// all of it is struck out already. Other blocks, such as code, stay as they are.
 fn strike(blocks: &mut [Block]) {
     let strike_text = |text: &mut String| {
         let whole = text.strip_prefix("~~").and_then(|text| text.strip_suffix("~~"));

@@ -235,7 +235,8 @@ fn is_meaningful_symbol(dom: &Dom, id: NodeId, symbols: &str) -> bool {
 /// Symbols that are an answer or a rating.
 const MARKS: [char; 11] = ['✓', '✔', '✗', '✘', '☑', '☒', '✅', '❌', '★', '☆', '\u{fe0f}'];
 
-/// Whether a character is a currency sign, or one of `+`, `-`, `−`, `±`, `×`, `%`, `<` and `>`.
+/// Whether a character is a currency sign (of Latin-1 or U+20A0 to U+20CF), or one of `+`, `-`, `−`, `±`,
+/// `×`, `%`, `<` and `>`.
 fn is_sign(c: char) -> bool {
     "$¢£¤¥₿+-−±×%<>".contains(c) || ('\u{20a0}'..='\u{20cf}').contains(&c)
 }

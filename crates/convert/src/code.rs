@@ -162,7 +162,8 @@ fn is_code_table(dom: &Dom, id: NodeId) -> bool {
 /// the elements that this leaves out ([`Rule::NotCode`]). Images become their alternative texts. If CSS
 /// marks lines as added or removed, each line begins with a sign or a space. Removes the blank lines that
 /// highlighters add around the code; of a plain `<pre><code>`, only one line break at the end. Except in a
-/// `<pre>` and in Doxygen's fragments, also trims the first and the last line.
+/// `<pre>`, in Doxygen's fragments and in pasted code ([`is_pasted_code`]), also trims the first and the last
+/// line.
 pub(super) fn code_text(dom: &Dom, root: NodeId) -> String {
     // CodeMirror puts a title and other elements around the code, so read only the code.
     let editor = dom.descendants(root).find(|&d| dom.has_class(d, "cm-content"));

@@ -210,8 +210,8 @@ fn is_part_of_page(address: &str) -> bool {
         || path.contains("/wp-admin/")
 }
 
-/// The first embedded page or media file in the HTML of `data-html`, which a script shows. `None` if the HTML
-/// is longer than [`MAX_ATTRIBUTE_BYTES`].
+/// The first embedded page or media file in the HTML of `data-html`, which a script shows; always as an
+/// `<iframe>`. `None` if the HTML is longer than [`MAX_ATTRIBUTE_BYTES`].
 fn embedded_html(dom: &Dom, id: NodeId) -> Option<Embed> {
     let html = dom
         .attribute(id, "data-html")

@@ -608,8 +608,8 @@ fn is_title_of_notes(dom: &Dom, id: NodeId) -> bool {
     TITLES.contains(&title) && (title != "note" || title == text && dom.is_heading(id))
 }
 
-/// Whether an element that is named `footnotes` has no content but rules and a heading that is in
-/// `before_notes`.
+/// Whether an element that is named `footnotes` has no content but rules and at most one heading, which is in
+/// `before_notes` and not of the first level.
 fn has_only_title(dom: &Dom, id: NodeId, before_notes: &HashSet<NodeId>) -> bool {
     let mut names = dom.classes(id).chain(dom.attribute(id, "id"));
     let is_title = |c| dom.tag(c).heading_level().is_some_and(|level| level > 1) && before_notes.contains(&c);
