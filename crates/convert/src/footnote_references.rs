@@ -4,8 +4,8 @@ use super::dom::{DOCUMENT, Dom, NodeId, Tag, clip};
 use std::cell::OnceCell;
 use std::collections::HashMap;
 
-/// The `<sup>`, `<span>` or `<small>` directly around a link to a note, if it contains only this link and
-/// brackets, or else the link itself.
+/// The `<sup>`, `<span>` or `<small>` directly around a link to a note, if it has no text beside this link
+/// but brackets, or else the link itself.
 pub(super) fn whole_reference(dom: &Dom, link: NodeId) -> NodeId {
     let is_outer = |&p: &NodeId| matches!(dom.tag(p), Tag::Sup | Tag::Span | Tag::Small);
     dom.parent(link).filter(is_outer).filter(|_| is_alone_in_parent(dom, link)).unwrap_or(link)
