@@ -84,7 +84,8 @@ impl Change {
 const OTHER_CHANGES: [&str; 7] =
     ["asks-visitor", "taught", "unread", "queued", "retried", "assigned", "unassigned"];
 
-/// Returns the name of the change that undoes the change with the result `code`; `None` if none does.
+/// Returns the name of the change that undoes the change with the result `code`. `None` if none does, and for
+/// `assigned` and `unassigned`: [`undo_text`] restores the assignee.
 fn undoing(code: &str) -> Option<&'static str> {
     Some(match code {
         "done" => "reopen",
@@ -138,9 +139,9 @@ pub(super) fn change_one(
     Ok(see_other(&(notice_path(&path, code) + &undo)))
 }
 
-/// Makes a change of the submissions that were selected in a list, and redirects to the list. Skips those
-/// that it does not apply to. A removal that is not confirmed shows what it would remove instead
-/// ([`remove`]).
+/// Makes a change of the submissions that were selected in a list, and redirects to the list (`back`). Skips
+/// those that it does not apply to. Without a selection, only shows a notice that says so. A removal that is
+/// not confirmed shows what it would remove instead ([`remove`]).
 pub(super) fn change_selected(
     request: &PageRequest<'_>,
     ids: &[Uuid],
@@ -160,17 +161,19 @@ pub(super) fn change_selected(
 
 /// The results of applying one change to several submissions.
 struct Applied {
-    /// The code of the first result that is a change, or of the last result if nothing has changed.
+    /// The code of the first result that is in `done`, or of the last result if none is; `gone` if no
+    /// submission exists any more.
     code: &'static str,
-    /// The changes that the notice counts: the code of each, and the submission.
+    /// The changes that the notice counts: the code of each, and the submission. Results such as `unchanged`
+    /// are left out, and so are changes of notes, follow-ups and replies.
     done: Vec<(&'static str, Uuid)>,
     /// The annotations before the change.
     before: HashMap<Uuid, Annotation>,
 }
 
-/// Makes a change of several submissions, and stores how to undo it. Returns the code for the notice, the
-/// number of changes, and the parameter of the URL that offers to undo them; it is empty if they cannot be
-/// undone.
+/// Makes a change of several submissions, and stores how to undo it. Returns [`Applied::code`] for the
+/// notice, the number of changes that the notice counts, and the parameter of the URL that offers to undo
+/// them; it is empty if they cannot be undone.
 fn apply_all(
     request: &PageRequest<'_>,
     ids: &[Uuid],
@@ -189,6 +192,7 @@ fn apply_each(request: &PageRequest<'_>, ids: &[Uuid], change: &Change) -> Resul
         let mut changes = Changes::open(inbox.readers.database(), reader, &request.operator.user)?
             .teaching_with(&request.options.lexicon());
         let mut applied = Applied { code: "gone", done: Vec::new(), before: reader.annotations(ids)? };
+        // Only the assignment of a named user needs the names that it permits.
         let people = match change {
             Change::Work(WorkChange::Assign(Some(_))) => {
                 people(request.options, reader, &request.operator.user)?
@@ -208,8 +212,9 @@ fn apply_each(request: &PageRequest<'_>, ids: &[Uuid], change: &Change) -> Resul
     })
 }
 
-/// Makes a change of one submission, which must have been read just before. Returns the code of the notice.
-/// Does nothing for [`Change::Remove`].
+/// Makes a change of one submission, which must have been read just before. Returns the code of the notice,
+/// such as `pending` if the inbox must process the submission before it can be marked. [`WorkChange::Assign`]
+/// permits only names in `people`. Does nothing for [`Change::Remove`].
 fn apply(
     request: &PageRequest<'_>,
     changes: &mut Changes<'_>,
@@ -269,8 +274,9 @@ fn apply(
     })
 }
 
-/// The changes that undo those in `done`, as JSON: the names of changes with the ids of submissions, and the
-/// assignee that each of these had `before`. `None` if nothing can be undone.
+/// The changes that undo those in `done`, as JSON: the names of changes with the ids of submissions. Undoing
+/// an assignment restores the assignee that each submission had `before`; an empty name stands for none.
+/// `None` if nothing can be undone.
 fn undo_text(done: &[(&'static str, Uuid)], before: &HashMap<Uuid, Annotation>) -> Option<String> {
     let mut steps: BTreeMap<(&str, &str), Vec<String>> = BTreeMap::new();
     for (result, id) in done {
@@ -290,7 +296,9 @@ fn undo_text(done: &[(&'static str, Uuid)], before: &HashMap<Uuid, Annotation>) 
 }
 
 /// Undoes a change that the operator made, which works once, and redirects to `back`. Leaves out submissions
-/// that were changed again since. Undoes nothing if `id` has expired or is not a change of this operator.
+/// that are gone, or that were changed since in a way that undoing could revert
+/// ([`InboxReader::changed_since`]). Undoes nothing if `id` has expired or is not a change of this operator.
+/// After an error, the rest can no longer be undone. The result cannot be undone itself.
 pub(super) fn undo(request: &PageRequest<'_>, id: Uuid, back: &str) -> Result<Reply, StoreError> {
     let taken = editor(request)?.take_undo(id, request.clock.now)?;
     let steps: Vec<serde_json::Value> =
@@ -320,8 +328,9 @@ pub(super) fn undo(request: &PageRequest<'_>, id: Uuid, back: &str) -> Result<Re
     Ok(see_other(&notice_path(back, code)))
 }
 
-/// Saves a list as a view with this name, which replaces another view with the name, or removes the view.
-/// Redirects to the list. For an invalid name, or one view too many, saves nothing; the notice says so.
+/// Saves a list as a view with this name, which replaces another view with the name, or removes the view, if
+/// there is one. Redirects to the list. For an invalid name, or one view too many, saves nothing; the notice
+/// says so.
 pub(super) fn change_view(
     request: &PageRequest<'_>,
     name: &str,
@@ -360,9 +369,10 @@ fn editor(request: &PageRequest<'_>) -> Result<Editor, StoreError> {
 }
 
 /// Shows what would be removed, or removes it if the form confirms that. An erasure removes everything from
-/// the address of the first submission, or nothing if it has none; otherwise only held submissions are
-/// removed. `list` is the path of the list in which the submissions were selected; `None` on the page of the
-/// only one.
+/// the address of the first submission; if that has no readable address, it removes nothing, and the notice
+/// says that the submission is gone. Otherwise only held submissions are removed. `list` is the path of the
+/// list in which the submissions were selected, to which it redirects; `None` (`/`) on the page of the only
+/// one. `ids` must not be empty.
 fn remove(
     request: &PageRequest<'_>,
     ids: &[Uuid],
@@ -416,9 +426,11 @@ fn find_all(reader: &InboxReader, ids: &[Uuid]) -> Result<Vec<Submission>, Store
     ids.iter().filter_map(|id| reader.get(*id).transpose()).collect()
 }
 
-/// Ends sessions that the user may end ([`PageRequest::visible_sessions`]); [`Revocation::Everyone`] ends all
-/// of them without that check. For [`Revocation::User`], also removes the login links that were mailed to the
-/// user. The notice says if there is no such session.
+/// Ends sessions, and redirects to the page of sessions with a notice of the result, also if there was none
+/// to end. Ends only sessions that the user may see ([`PageRequest::visible_sessions`]). The exception is
+/// [`Revocation::Everyone`], which ends all and makes unused login links invalid: `needed_role` in `route.rs`
+/// permits it only to admins. [`Revocation::User`] also removes the login links that were mailed to that
+/// user.
 pub(super) fn revoke(request: &PageRequest<'_>, which: &Revocation) -> Result<Reply, StoreError> {
     let is_named = |session: &Session| match which {
         Revocation::One(id) => session.short_id() == *id,
@@ -451,10 +463,11 @@ pub(super) fn log_out(inbox: &DeskState, operator: &InboxUser) -> Result<(), Sto
     Editor::open(inbox.readers.database())?.on_behalf_of(&operator.user).revoke(Some(&[hash])).map(drop)
 }
 
-/// Starts to send a test message through a channel, and records that in the operators' log, unless one is
-/// being sent through it. Waits up to [`TEST_PATIENCE`] for the result, but not if more than
-/// [`MAX_WAITING_TESTS`] tests are in progress. Then redirects to the page of channels, which shows the
-/// result. `None` if no channel has this name.
+/// Starts to send a test message through a channel, and records that in the operators' log first; without
+/// the record, sends none. Waits up to [`TEST_PATIENCE`] for the result, but not if more than
+/// [`MAX_WAITING_TESTS`] tests are in progress, this one included. Starts nothing and does not wait if one is
+/// being sent through the channel. Then redirects to the page of channels, which shows the result. `None` if
+/// no channel has this name.
 pub(super) fn test_channel(
     inbox: &Arc<DeskState>,
     request: &PageRequest<'_>,

@@ -41,8 +41,9 @@ pub(super) enum FollowUp {
 }
 
 impl WorkChange {
-    /// Returns the change named `action`; `None` if that is unknown, or if its `note_id` or `day` is missing.
-    /// A missing `note` is empty, and a missing `assignee` removes the assignee.
+    /// Returns the change named `action`; `None` if that is unknown, if its `note_id` is missing or invalid,
+    /// or if its `day` is missing. A missing `note` is empty, a missing or empty `assignee` removes the
+    /// assignee, and an empty `day` the follow-up.
     pub(super) fn parse(action: &str, fields: &Pairs) -> Option<Self> {
         let text = || fields.get("note").unwrap_or_default().to_owned();
         let note = || Uuid::try_parse(fields.get("note_id")?).ok();
@@ -68,8 +69,9 @@ impl WorkChange {
         })
     }
 
-    /// Makes the change on behalf of `user`, and returns the notice of the result. [`Self::Assign`] assigns
-    /// nothing to a name that is not in `people`. A note that is too long, or one too many, is not stored.
+    /// Makes the change on behalf of `user`, and returns the code of the notice. [`Self::Assign`] assigns
+    /// nothing to a name that is not in `people`. A note that is too long, one too many, and an invalid day
+    /// are not stored.
     pub(super) fn make(
         &self,
         changes: &mut Changes<'_>,
@@ -114,7 +116,8 @@ impl WorkChange {
     }
 }
 
-/// Returns the day of a follow-up, or the code of an error. A day outside of 2000 to 2099 is an error.
+/// Returns the day of a follow-up, `None` for [`FollowUp::Never`], or the code of an error. A day outside of
+/// 2000 to 2099 is an error.
 fn day_of(when: &FollowUp, now: &Zoned) -> Result<Option<Date>, &'static str> {
     let today = now.date();
     let day = match when {
@@ -127,8 +130,8 @@ fn day_of(when: &FollowUp, now: &Zoned) -> Result<Option<Date>, &'static str> {
     if (2000..2100).contains(&day.year()) { Ok(Some(day)) } else { Err("bad-day") }
 }
 
-/// Lists the users to whom an operator can assign a submission: the configured users, at most [`MAX_PEOPLE`]
-/// current assignees, and the operator.
+/// Lists the users to whom an operator can assign a submission: the configured users, the first
+/// [`MAX_PEOPLE`] assignees of submissions, and the operator. Sorted, without duplicates.
 pub(super) fn people(
     options: &DeskOptions,
     reader: &InboxReader,
@@ -142,8 +145,9 @@ pub(super) fn people(
     Ok(people)
 }
 
-/// The values of [`Annotation`] for rows and pages: `assignee`, `follow_up` with a mark if it is due,
-/// `replied`, and whether there are notes.
+/// The values of [`Annotation`] for rows and pages: `assignee`, `replied`, whether there are notes and
+/// whether the submission is done, and the day to follow up. Unless the submission is done, also a mark if
+/// that day has come, or the text for a later one. Without an annotation, only `has_note`, which is false.
 pub(super) fn annotation_values(annotation: Option<&Annotation>, clock: &Clock) -> Value {
     let Some(annotation) = annotation else { return context! { has_note => false } };
     let today = clock.now.to_zoned(clock.zone.clone()).date();
@@ -183,7 +187,7 @@ pub(super) fn note_values(notes: &[Note], operator: &str, clock: &Clock) -> Vec<
     notes.iter().map(value).collect()
 }
 
-/// The template values of the notes, the assignee and the follow-up on a submission's page.
+/// The template values of the notes on a submission's page, and of the users to whom it can be assigned.
 pub(super) fn work_values(
     annotation: &Annotation,
     notes: &[Note],

@@ -34,6 +34,7 @@ pub(super) struct InboxUser {
 }
 
 impl InboxUser {
+    /// The token that each form of this operator contains, so that another site cannot forge one (CSRF).
     pub(super) fn form_token(&self) -> String {
         self.token.form_token(&self.user)
     }
@@ -54,8 +55,8 @@ impl InboxUser {
 }
 
 /// Authenticates the operator. The user named by a trusted proxy takes precedence, and gets a new form token
-/// if the request has none. Otherwise, the session cookie identifies the operator, and the session is
-/// extended. Returns `None` if the request is not authenticated.
+/// if the request has none. If a proxy names no valid user, the session cookie identifies the operator, and
+/// the session is extended. Returns `None` without a valid session, or if its user is no longer configured.
 pub(super) fn identify(
     inbox: &DeskState,
     options: &DeskOptions,
@@ -93,10 +94,12 @@ fn session_role(session: &Session, users: &[User]) -> Option<Role> {
 }
 
 /// Ends the sessions and login links of users who are no longer in the configuration, once after each change
-/// of it, so that they stay ended if the users return. Other requests do not wait for that, because the
-/// sessions are refused anyway. An error is logged, and the next request tries again.
+/// of it, so that they stay ended if the users return. Keeps those that a command printed. Other requests do
+/// not wait for that, because the sessions are refused anyway. An error is logged, and the next request tries
+/// again.
 pub(super) fn end_sessions_of_removed_users(inbox: &DeskState, options: &Arc<DeskOptions>) {
     let known = || inbox.known_options.lock().unwrap_or_else(PoisonError::into_inner);
+    // Each reload creates other options, so their address identifies them.
     let previous = known().replace(Arc::downgrade(options));
     if previous.is_some_and(|previous| std::ptr::eq(previous.as_ptr(), Arc::as_ptr(options))) {
         return;
@@ -115,9 +118,9 @@ pub(super) fn end_sessions_of_removed_users(inbox: &DeskState, options: &Arc<Des
     }
 }
 
-/// The user's name in a header. `None` if the header is missing or repeated, or if the name is empty, too
-/// long or has invisible characters. Proxies send names in UTF-8 or in ISO 8859-1, which RFC 9110 §5.5 leaves
-/// to them.
+/// The user's name in a header, without white space at both ends. `None` if the header is missing or
+/// repeated, or if the name is empty, longer than [`MAX_USER`] or has invisible characters. Proxies send
+/// names in UTF-8 or in ISO 8859-1, which RFC 9110 §5.5 leaves to them.
 fn user_in(head: &Parts, header: &HeaderName) -> Option<String> {
     let mut lines = head.headers.get_all(header).iter();
     let (Some(line), None) = (lines.next(), lines.next()) else { return None };
@@ -152,12 +155,15 @@ impl Cookies {
         Self { is_secure: scheme == Scheme::Https || (is_from_proxy && is_https), port }
     }
 
+    /// The name of the session's cookie. Over HTTPS, the prefix `__Host-` makes browsers accept it only from
+    /// this host.
     pub(super) fn name(&self) -> String {
         let prefix = if self.is_secure { "__Host-" } else { "" };
         let port = self.port.map(|port| format!("-{port}")).unwrap_or_default();
         format!("{prefix}frontdesk-inbox{port}")
     }
 
+    /// The name of the cookie from which form tokens of users of a proxy are computed.
     fn form_name(&self) -> String {
         format!("{}-form", self.name())
     }

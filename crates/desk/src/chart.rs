@@ -37,14 +37,15 @@ pub(super) struct Chart<'a> {
     pub(super) summary: &'a str,
     /// The full names of the days, weeks or months, one for each bar.
     pub(super) intervals: &'a [String],
-    /// The short names of the days, weeks or months, which stand below the bars.
+    /// The short names of the days, weeks or months, which stand below the bars: one for each of `intervals`.
     pub(super) labels: &'a [String],
     pub(super) series: &'a [Series],
 }
 
 impl Chart<'_> {
-    /// The chart as HTML. Series beyond [`MAX_SERIES`] have the color of the last one. At most [`MAX_LABELS`]
-    /// of the labels are shown, evenly spaced.
+    /// The chart as HTML, with lines at the start, the middle and the end of the axis. Series beyond
+    /// [`MAX_SERIES`] have the color of the last one. At most [`MAX_LABELS`] of the labels are shown, evenly
+    /// spaced; the last bar has one.
     pub(super) fn draw(&self) -> String {
         let sums: Vec<usize> = (0..self.intervals.len())
             .map(|at| self.series.iter().filter_map(|series| series.counts.get(at)).sum())
@@ -86,8 +87,8 @@ impl Chart<'_> {
         svg + "</svg>"
     }
 
-    /// The stacked bars of one time; empty if `sum` is 0. `x` and `width` are in tenths. A tooltip shows the
-    /// numbers.
+    /// The stacked bars of the interval with the index `at`; empty if their `sum` is 0. `x` and `width` are
+    /// in tenths. A tooltip shows the numbers other than 0.
     fn bar(&self, at: usize, sum: usize, (x, width): (usize, usize), scale: &Scale) -> String {
         if sum == 0 {
             return String::new();
@@ -116,6 +117,7 @@ impl Chart<'_> {
     }
 }
 
+/// Formats a number of tenths of a unit: `14.9` for 149.
 fn tenths(tenths: usize) -> String {
     format!("{}.{}", tenths / 10, tenths % 10)
 }
@@ -126,6 +128,7 @@ struct Scale {
 }
 
 impl Scale {
+    /// The distance of a count from the top of the drawing. A count beyond the axis is at its end.
     fn y(&self, count: usize) -> usize {
         let base = HEIGHT - BOTTOM;
         // Multiply with 128 bits, because counts of views may be large.
@@ -134,8 +137,8 @@ impl Scale {
     }
 }
 
-/// The smallest of 2, 4, 10, 20, 40, 100 and so on that is at least `most`. All are even, so that the middle
-/// of the axis has a whole number.
+/// The smallest of 2, 4, 10, 20, 40, 100 and so on that is at least `most`; `usize::MAX` if that is too large
+/// for a `usize`. All others are even, so that the middle of the axis has a whole number.
 fn round_up(most: usize) -> usize {
     let mut unit: usize = 1;
     loop {

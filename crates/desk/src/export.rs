@@ -17,8 +17,9 @@ use frontdesk_inbox::store::{Filter, InboxReader, StoreError};
 use frontdesk_inbox::submission::Submission;
 use frontdesk_process::panics::{self, Part};
 
-/// Streams all submissions of a list as a file, whichever page of the list is open. 503 if too many exports
-/// are in progress. After an error, the download is cut off; the error is logged unless the client caused it.
+/// Streams all submissions of a list as a file, newest first, whichever page and order of the list is open.
+/// 503 if too many exports are in progress. After an error, the download is cut off; the error is logged
+/// unless the client caused it.
 pub(super) fn export(inbox: &Arc<DeskState>, query: &ListQuery, filter: Filter, is_csv: bool) -> Reply {
     let Ok(permit) = inbox.exports.clone().try_acquire_owned() else {
         let sentence = "Other exports are still being downloaded. Try again in a minute.";
@@ -61,8 +62,8 @@ pub(super) fn export(inbox: &Arc<DeskState>, query: &ListQuery, filter: Filter, 
     response
 }
 
-/// Writes the submissions that match the list's filters and search words; none if the search text has no
-/// words.
+/// Writes the submissions that match the list's filters and search words, newest first; none if the search
+/// text has no words. Words are searched in fields and notes, so fields of encrypted submissions never match.
 fn write_export(
     reader: &InboxReader,
     query: &ListQuery,

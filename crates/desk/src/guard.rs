@@ -74,8 +74,8 @@ impl GuardError {
 
 /// Checks that `Host` means this listener and that the request does not come from another site. For GET and
 /// HEAD, links from other sites are permitted, but not frames; other methods must have an `Origin` with the
-/// same host. Over TLS, the only host is the domain, which the connection has requested (SNI), and `Origin`
-/// must be https.
+/// same host and port. `Sec-Fetch-Site` may be missing, as from old browsers. Over TLS, the only host is the
+/// domain, which the connection has requested (SNI), and `Origin` must be https.
 pub(super) fn check(
     head: &Parts,
     scheme: Scheme,
@@ -161,6 +161,7 @@ fn is_own_host(host: &str, listen: Option<&Address>, names: &[HostName]) -> bool
     name == "localhost" || names.iter().any(|own| own.0 == name)
 }
 
+/// Whether a text has one to five digits; false without a text.
 fn is_port(text: Option<&str>) -> bool {
     text.is_some_and(|text| (1..=5).contains(&text.len()) && text.bytes().all(|byte| byte.is_ascii_digit()))
 }

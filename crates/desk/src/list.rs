@@ -87,7 +87,8 @@ impl PageRequest<'_> {
         query.filter(&self.operator.user)
     }
 
-    /// The page of held submissions, where operators release or discard them.
+    /// The page of held submissions, where operators release or discard them, and the forms with a flood.
+    /// Leaves out spam, unconfirmed submissions and those that were set aside.
     pub(super) fn review(&self) -> Result<Reply, StoreError> {
         let before = self.query.before;
         let query = ListQuery { status: Some(Status::Held), before, ..ListQuery::default() };
@@ -102,17 +103,18 @@ impl PageRequest<'_> {
     }
 }
 
-/// The result of the canary's last run: its `problem` if there is one, and when it ended. `None` if the
-/// canary is off or has not run yet.
+/// The result of the canary's last run: its `problem` if it failed or the next run is overdue, and when it
+/// ended. `None` if the canary is off or has not run yet.
 fn canary_value(reader: &InboxReader, clock: &Clock) -> Result<Option<Value>, StoreError> {
     let Some(status) = reader.canary_status()? else { return Ok(None) };
     let problem = CanaryProblem::of(&status, clock.now).map(|problem| problem.sentence());
     Ok(Some(context! { problem, at => clock.time(status.ended_at) }))
 }
 
-/// The forms of leads and of sign-ups. A form is for sign-ups, such as a waitlist, if it keeps one submission
-/// of each value of a field. `None` if all forms are of one kind, or if the list shows one form or is in
-/// order of time.
+/// Divides the forms `names` into those of leads and of sign-ups. A form is for sign-ups, such as a waitlist,
+/// if it keeps one submission of each value of a field; the site's definition counts, or else the oldest
+/// stored one. A form without a definition counts as one of leads. `None` if all forms are of one kind, or if
+/// the list shows one form or is in order of time.
 fn groups(
     query: &ListQuery,
     names: &[String],
@@ -128,8 +130,10 @@ fn groups(
     (has_both && query.form.is_none() && !query.is_newest_first).then_some([leads, signups])
 }
 
-/// Reads one page of a list, in the parts that `groups` names. The page is partial if the search takes longer
-/// than [`SEARCH_TIME`], and empty if the search text has no words.
+/// Reads one page of a list. With `groups`, the leads come first; sign-ups fill the rest of the page after
+/// the last lead, and the next pages. Parts have headings only if there are submissions of both kinds. The
+/// page is partial if the search takes longer than [`SEARCH_TIME`], and empty if the search text has no
+/// words.
 fn read_list(
     reader: &InboxReader,
     query: &ListQuery,
@@ -203,8 +207,9 @@ fn view_value(view: &SavedView, own_query: &str) -> Value {
     context! { name => visible(&view.name), href => query.first_page().path(), is_current, user => visible(&view.user) }
 }
 
-/// The filters by state. The one for unconfirmed entries is shown only if visitors must confirm their
-/// addresses, or if it is selected.
+/// Links that filter the list by state or by status, one of them at a time; the form, the search text and the
+/// order stay. The one for unconfirmed entries is shown only if visitors must confirm their addresses, or if
+/// it is selected.
 fn tabs(query: &ListQuery, confirms_addresses: bool) -> Vec<Value> {
     let start = ListQuery { status: None, state: None, ..query.first_page() };
     let of = |label: &str, status: Option<Status>, state: Option<ListState>| {
@@ -239,6 +244,7 @@ fn everywhere(query: &ListQuery) -> Option<String> {
     (has_words && all != query.first_page()).then(|| all.path())
 }
 
+/// Links to the first page of the list in each order.
 fn order_links(query: &ListQuery) -> Vec<Value> {
     let of = |label: &str, is_newest_first: bool| {
         let target = ListQuery { is_newest_first, ..query.first_page() };
@@ -247,7 +253,8 @@ fn order_links(query: &ListQuery) -> Vec<Value> {
     vec![of("leads first", false), of("newest first", true)]
 }
 
-/// Links that filter the list by form: one for all forms, then the site's forms, then stored definitions.
+/// Links that filter the list by form: one for all forms, then the site's forms, then the other forms with
+/// stored definitions.
 fn form_links(query: &ListQuery, form_set: &FormSet, stored: &[&'static Form]) -> Vec<Value> {
     let mut names: Vec<&str> = Vec::new();
     for form in form_set.iter().chain(stored.iter().copied()) {

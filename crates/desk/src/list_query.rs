@@ -60,7 +60,8 @@ pub(super) struct ListQuery {
 }
 
 impl ListQuery {
-    /// Reads the decoded parameters of a URL. Shortens the search text to `MAX_TEXT` bytes.
+    /// Reads the decoded parameters of a URL. The last one with a name counts, even if its value is invalid.
+    /// Shortens the search text to `MAX_TEXT` bytes.
     pub(super) fn from_pairs<'a>(pairs: impl IntoIterator<Item = (&'a str, &'a str)>) -> ListQuery {
         let mut query = ListQuery::default();
         for (name, value) in pairs {
@@ -126,9 +127,9 @@ impl ListQuery {
         self.first_page() != order
     }
 
-    /// The filter for a user, without the search text. The states `Open`, `Unread` and `Mine` exclude spam
-    /// and, unless the query names a status, held submissions. Without a state, a list of held submissions
-    /// excludes spam.
+    /// The filter for a user, without the search text and the division into leads and sign-ups. The states
+    /// `Open`, `Unread` and `Mine` exclude spam, done submissions and, unless the query names a status, held
+    /// ones; `Due` excludes spam and done ones. Without a state, a list of held submissions excludes spam.
     pub(super) fn filter(&self, user: &str) -> Filter {
         let filter =
             Filter { form: self.form.clone(), status: self.status, before: self.before, ..Filter::default() };

@@ -43,7 +43,8 @@ struct LoginMail {
 }
 
 impl LoginMail {
-    /// Stores the link and sends the mail. Only logs a failure, because the response has already been sent.
+    /// Stores the link and sends the mail, unless the user has [`MAX_MAILED_LOGINS`] links that are still
+    /// valid. Only logs a failure, because the response has already been sent.
     async fn send(self) {
         let Self { database, user, browser, at, .. } = &self;
         let created = {
@@ -140,6 +141,7 @@ impl Visit {
         }
     }
 
+    /// Whether this browser can use the link with the token now.
     fn login_state(&self, token: &SecretToken) -> Result<LoginState, StoreError> {
         let browser = self.browser().map(|browser| browser.hash());
         let now = Timestamp::now();
@@ -162,8 +164,9 @@ impl Visit {
         }
     }
 
-    /// Uses up a login link, starts a session and sets its cookie. 401 if the link is not valid (any more),
-    /// 403 if another browser has asked for it: the link then stays valid.
+    /// Uses up a login link, starts a session and sets its cookie. Redirects to the page that the form names,
+    /// or else to [`HOME`]. 401 if the link is not valid (any more), 403 if another browser has asked for it:
+    /// the link then stays valid.
     fn use_link(&self, form: &Pairs) -> Result<Reply, StoreError> {
         let Some(token) = form.get("token").and_then(SecretToken::parse) else {
             return Ok(self.refusal(LoginState::Invalid));
@@ -209,9 +212,10 @@ impl Visit {
         Ok(reply)
     }
 
-    /// Starts to send a mail with a link if the address is that of a user, unless too many mails are being
-    /// sent or the client's network has asked for too many. Looks up the user in the background, so that the
-    /// time of the response does not reveal the result. Failures are only logged.
+    /// Starts to send a mail with a link if the address is that of a user, unless the URL of the inbox is not
+    /// known, too many mails are being sent, or the client's network has asked for too many. Looks up the
+    /// user in the background, so that the time of the response does not reveal the result. Failures are only
+    /// logged.
     fn mail_link(
         &self,
         email: String,
@@ -269,8 +273,9 @@ impl Visit {
     }
 
     /// The URL of the web interface for links in mails, without a slash at its end: its domain, or the first
-    /// of its names, or its address. `Host` decides only between `localhost` and the loopback address,
-    /// because the client chooses it. `None` without any of these.
+    /// of its names, or its address. A name has `https`, unless clients reach the listener itself under it.
+    /// `Host` decides only between `localhost` and the loopback address, because the client chooses it.
+    /// `None` without any of these.
     fn base_url(&self) -> Option<String> {
         let own = self.inbox.address.as_ref().and_then(Address::tcp);
         if let Some(domain) = &self.options.domain {

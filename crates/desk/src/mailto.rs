@@ -32,8 +32,8 @@ enum Part {
 
 impl ReplyTemplate {
     /// Parses a text with the placeholders `{quote}`, `{site}` and the names of fields for which `is_field`
-    /// returns true. `{{` and `}}` stand for braces. The error says what is wrong, such as
-    /// more than `MAX_REPLY_TEXT` bytes or `MAX_PLACEHOLDERS` placeholders.
+    /// returns true; spaces around a name do not matter. `{{` and `}}` stand for braces. The error says what
+    /// is wrong, such as more than `MAX_REPLY_TEXT` bytes or `MAX_PLACEHOLDERS` placeholders.
     pub fn parse(text: &str, is_field: impl Fn(&str) -> bool) -> Result<ReplyTemplate, String> {
         let mut parts = Vec::new();
         let mut literal = String::new();
@@ -74,7 +74,8 @@ impl ReplyTemplate {
     }
 
     /// The text for a submission, encoded, with at most `limit` bytes. Cuts the quotation, and other values
-    /// to [`MAX_VALUE`] bytes. `None` if the text is too long without the quotation.
+    /// to [`MAX_VALUE`] bytes. Several quotations share the space equally. A field that was not filled in is
+    /// empty. `None` if the text is too long without the quotation.
     fn render(&self, submission: &Submission, site: &str, limit: usize) -> Option<String> {
         let value = |text: &str| encode(cut_by(&visible(text.trim()), MAX_VALUE, encoded_length));
         let pieces = self.0.iter().map(|part| match part {
@@ -90,6 +91,7 @@ impl ReplyTemplate {
         let fixed: usize = pieces.iter().flatten().map(String::len).sum();
         let quotes = pieces.iter().filter(|piece| piece.is_none()).count().max(1);
         let left = limit.checked_sub(fixed)? / quotes;
+        // The text of each placeholder `{quote}`, which is a `None` among the pieces.
         let quote = submission.preview().map(|message| quote_lines(&message, left)).unwrap_or_default();
         Some(pieces.into_iter().map(|piece| piece.unwrap_or_else(|| quote.clone())).collect())
     }
@@ -122,7 +124,8 @@ fn quote(message: &str, limit: usize) -> String {
     if lines.is_empty() { lines } else { space + &lines }
 }
 
-/// The message as a quotation, encoded. Truncates the message like [`quote`] if it is too long.
+/// The message as a quotation of at most `limit` bytes, encoded. If it is too long, cuts it and adds a line
+/// with `…`; empty if not even the beginning of the message fits.
 fn quote_lines(message: &str, limit: usize) -> String {
     let message = with_line_feeds(message);
     let quoted = |text: &str, end: &str| {

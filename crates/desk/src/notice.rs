@@ -93,7 +93,8 @@ fn notice_text(code: &str) -> Option<&'static str> {
 }
 
 /// The code of the notice after a removal, in which `stayed` submissions were not removed although the form
-/// confirmed that. `is_wiped` says whether the database's log no longer contains what was removed.
+/// confirmed that. `is_wiped` says whether the database's log no longer contains what was removed; if it
+/// does, the notice says so, and does not mention those that stayed.
 pub(super) fn removal_code(removed: usize, stayed: usize, is_wiped: bool) -> &'static str {
     match (removed, stayed, is_wiped) {
         (0, ..) => "nothing-removed",

@@ -72,7 +72,8 @@ impl<'a> PageRequest<'a> {
         }
     }
 
-    /// Returns the template values that every page needs.
+    /// Returns the template values that every page needs. Counts submissions up to [`MAX_COUNTED`]. Offers to
+    /// undo a change only if that is possible; not if an error prevents finding out.
     pub(super) fn shared(&self, reader: &InboxReader, section: &str) -> Result<Value, StoreError> {
         let count = |status| reader.count_up_to(status, MAX_COUNTED).map(count_text);
         let [open, unread] = reader.count_open(MAX_COUNTED)?.map(count_text);

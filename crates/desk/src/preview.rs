@@ -229,7 +229,7 @@ pub(super) fn preview(message: &str) -> String {
     if shown.len() < text.len() { format!("{}…", shown.trim_end()) } else { text }
 }
 
-/// Adds a line to a text, after a space.
+/// Adds a line to a text, after a space unless one of the two is empty.
 fn join(text: &mut String, line: &str) {
     if !text.is_empty() && !line.is_empty() {
         text.push(' ');
@@ -237,8 +237,9 @@ fn join(text: &mut String, line: &str) {
     text.push_str(line);
 }
 
-/// Whether a line ends the message: it begins the signature or what a mail program added, or it is a closing.
-/// `folded` is the line after [`fold`]. At the start of the message, no line is a closing.
+/// Whether a line ends the message: it begins the signature (`--`, `—` or a line of at least four `_`) or
+/// what a mail program added, or it is a closing of at most [`MAX_CLOSING`] characters. `folded` is the line
+/// after [`fold`]. At the start of the message, no line is a closing.
 fn is_end(line: &str, folded: &str, is_start: bool) -> bool {
     if line == "--" || line == "—" || line.len() >= 4 && line.chars().all(|c| c == '_') {
         return true;
@@ -264,10 +265,12 @@ fn is_attribution(folded: &str) -> bool {
 }
 
 /// A line without its greeting, which ends at punctuation or, in a line of at most three words without any,
-/// with the line. A line without a greeting, or with a longer one, stays as it is.
+/// with the line. A line without a greeting, or with one that is longer than [`MAX_GREETING`] or
+/// [`MAX_GREETING_WORDS`], stays as it is. `folded` is the line after [`fold`].
 fn without_greeting<'a>(line: &'a str, folded: &str) -> &'a str {
     let has_greeting = GREETINGS.iter().any(|greeting| {
         let rest = folded.strip_prefix(greeting.as_str());
+        // An ASCII greeting is a whole word; other scripts may have no space after a word.
         rest.is_some_and(|rest| {
             rest.chars().next().is_none_or(|c| !c.is_alphanumeric()) || !greeting.is_ascii()
         })

@@ -95,7 +95,8 @@ enum Form {
 
 impl Form {
     /// `None` if there is no form at this path, if its action is not known, or if a field that it needs is
-    /// missing. Skips invalid ids of selected submissions, repeated ones, and those beyond [`MAX_IDS`].
+    /// missing. Skips invalid ids of selected submissions, repeated ones, and those beyond [`MAX_IDS`], and
+    /// sorts the others.
     fn parse(path: &str, fields: &Pairs) -> Option<Self> {
         let action = fields.get("action").unwrap_or_default();
         let removal =
@@ -258,7 +259,8 @@ impl Handler for Desk {
     type Body = DeskBody;
 
     /// Checks the request, reads its form, and responds on a blocking thread. If that takes longer than
-    /// `PATIENCE`, the response says so: see `timeout_message`.
+    /// `PATIENCE`, the response says so: see `timeout_message`. Assets need no login and no thread. A panic
+    /// is logged, and the response is then a 500.
     async fn respond(&self, options: &Arc<DeskOptions>, request: Request<'_>) -> Reply {
         let Request { head, body, context } = request;
         let inbox = &self.0;
@@ -354,13 +356,15 @@ pub(super) struct Visit {
 
 impl Visit {
     /// Authenticates the operator and responds, on a thread that may block. Without an operator, 401 with a
-    /// page that tells how to log in; 503, which is logged, if the inbox cannot be read or changed. Also ends
-    /// the sessions of users who are no longer in the configuration.
+    /// page that tells how to log in, except at `/login`, where operators log in; its page redirects those
+    /// who have. 503, which is logged, if the inbox cannot be read or changed. Also ends the sessions of
+    /// users who are no longer in the configuration.
     fn answer(&self, form: Option<&Pairs>) -> Reply {
         let Self { inbox, options, peer, scheme, head } = self;
         let query = Pairs::parse(head.uri.query().unwrap_or_default().as_bytes());
         auth::end_sessions_of_removed_users(inbox, options);
         let answered = match (head.uri.path(), form) {
+            // After an error, the page that this redirects to reports it.
             ("/login", None) if !matches!(identify(inbox, options, *peer, *scheme, head), Ok(None)) => {
                 Ok(see_other(HOME))
             }
@@ -436,6 +440,7 @@ impl Visit {
     }
 
     /// The response to a user whose role is not sufficient: 403 with a page that names the needed role.
+    /// `None` if the role is sufficient.
     fn refuse(&self, operator: &InboxUser, wanted: Wanted<'_>) -> Option<Reply> {
         let needed = needed_role(wanted);
         (operator.role < needed).then(|| {

@@ -64,7 +64,8 @@ fn describe_success(receiver: Receiver, answer: &str) -> String {
     }
 }
 
-/// Says why an attempt failed. Looks first for a reply of the receiver, then for the errors of this server.
+/// Says why an attempt failed. Looks first for a reply of the receiver, then for parts of this server's error
+/// messages, the first of which decides. An unknown answer becomes a general sentence.
 pub(super) fn describe_failure(receiver: Receiver, answer: &str) -> String {
     let name = receiver.name();
     if answer.starts_with("not delivered to ") {
@@ -118,14 +119,15 @@ pub(super) fn describe_failure(receiver: Receiver, answer: &str) -> String {
     "It could not be sent.".to_owned()
 }
 
-/// The status code with which a reply begins.
+/// The status code, from 200 to 599, with which a reply begins. A space, `:`, `-` or the end must follow it.
 fn reply_code(answer: &str) -> Option<u16> {
     let code = answer.get(..3).filter(|code| code.bytes().all(|byte| byte.is_ascii_digit()))?;
     let is_code = answer[3..].chars().next().is_none_or(|next| matches!(next, ' ' | ':' | '-'));
     code.parse().ok().filter(|code| is_code && (200..=599).contains(code))
 }
 
-/// Says what a negative reply means: one of SMTP (RFC 5321 §4.2.1) or of HTTP (RFC 9110 §15).
+/// Says what a negative reply means: one of SMTP (RFC 5321 §4.2.1) or of HTTP (RFC 9110 §15). If the channel
+/// is no longer configured, the step in the text, such as `(RCPT, `, shows that the reply is one of SMTP.
 fn describe_reply(receiver: Receiver, code: u16, answer: &str) -> String {
     let name = receiver.name();
     if receiver == Receiver::MailServer || answer.contains(" (RCPT, ") || answer.contains(" (the message, ") {

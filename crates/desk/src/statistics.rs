@@ -119,6 +119,7 @@ impl Period {
     }
 }
 
+/// The beginning of a day; [`Timestamp::MIN`] if it cannot be represented.
 fn start_of(day: Date, zone: &TimeZone) -> Timestamp {
     day.to_zoned(zone.clone()).map_or(Timestamp::MIN, |start| start.timestamp())
 }
@@ -132,7 +133,8 @@ struct Leads {
 }
 
 impl Leads {
-    /// Counts the leads by form. Leaves out forms without leads in both periods.
+    /// Counts the leads by form: processed submissions that are neither held nor spam. Leaves out forms
+    /// without leads in both periods.
     fn read(reader: &InboxReader, period: &Period, zone: &TimeZone) -> Result<Self, StoreError> {
         let bounds: Vec<Timestamp> =
             [period.previous_start].iter().chain(&period.bounds).map(|day| start_of(*day, zone)).collect();
@@ -175,7 +177,8 @@ struct PageViews {
 
 impl PageViews {
     /// Adds up the views of the period and of the period before. Beyond [`MAX_VIEW_COUNTS`] counts, leaves
-    /// out the oldest days. Pages are at most [`MAX_PAGES`], and referrers at most [`MAX_ROWS`].
+    /// out the oldest days. Pages, at most [`MAX_PAGES`], are those viewed on the remaining days of the
+    /// period; referrers, at most [`MAX_ROWS`], are those of the whole period.
     fn read(
         reader: &InboxReader,
         period: &Period,
@@ -293,7 +296,8 @@ fn figures(period: &Period, leads: &Leads, views: &PageViews) -> Vec<Value> {
     ]
 }
 
-/// A chart, its legend and the table behind it. The table begins with the latest interval.
+/// A chart, its legend and the table behind it. The table begins with the latest interval. `what` is the
+/// plural of what is counted; the summary names the latest of the intervals with the most.
 fn chart_value(id: &str, title: &str, what: &str, period: &Period, series: &[Series]) -> Value {
     let (intervals, labels) = (period.interval_names(), period.labels());
     let sum = |at: usize| series.iter().map(|series| series.counts[at]).sum::<usize>();

@@ -27,8 +27,8 @@ pub(super) fn sender(submission: &Submission) -> String {
     visible(&name)
 }
 
-/// The beginning of the message without its greeting, or the address unless [`sender`] shows it; empty
-/// without either. A fixed text if the submission is encrypted.
+/// The beginning of the message without its greeting ([`preview`]), or the address unless [`sender`] shows
+/// it; empty without either. A fixed text if the submission is encrypted.
 fn first_line(submission: &Submission) -> String {
     if submission.sealed.is_some() {
         return "Encrypted to your key: `frontdesk inbox show --identity FILE ID` decrypts it".to_owned();
@@ -40,7 +40,8 @@ fn first_line(submission: &Submission) -> String {
     submission.email().filter(|email| *email != sender(submission)).map(visible).unwrap_or_default()
 }
 
-/// Returns the template values of one row of a list.
+/// Returns the template values of one row of a list. Without an annotation, because the submission has not
+/// been processed yet, it is unread and not spam.
 pub(super) fn row(submission: &Submission, annotation: Option<&Annotation>, clock: &Clock) -> Value {
     let reasons = submission.screening.iter().flat_map(|screening| &screening.reasons);
     let reasons: Vec<Value> = reasons
@@ -124,9 +125,11 @@ pub(super) fn details(
     }
 }
 
-/// Why a submission is held: what screening found in sentences, or else the recorded reason.
+/// Why a submission is held: what screening found in sentences, or else the recorded reason (`because`), as
+/// after a hold by an operator.
 fn held_because(submission: &Submission, because: &str) -> String {
     let screening = submission.screening.as_ref();
+    // Screening records a reason that ends as in `honeypot (100), origin (35); 135 of 100 points`.
     let reasons =
         screening.filter(|it| it.withheld && because.ends_with(" points")).map(|it| &it.reasons[..]);
     match reasons {
