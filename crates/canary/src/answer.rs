@@ -36,8 +36,8 @@ pub(crate) struct SubmissionFacts<'a> {
 }
 
 /// Judges the response to a test submission. Without the proof in its header, the response is that of a
-/// cache, a proxy or another server. It is then a success only if it has the body `{"ok": true}`, no sign
-/// of a cache, and the inbox has accepted the token.
+/// cache, a proxy or another server. It is then a success only if it has a 2xx status, no sign of a cache and
+/// the body `{"ok": true}`, and the inbox has accepted the token.
 pub(crate) fn judge(response: &FetchResponse, facts: SubmissionFacts<'_>) -> Judgment {
     let header = response.headers.get(CanaryKey::HEADER).map(http::HeaderValue::as_bytes);
     if header == Some(facts.proof.as_bytes()) {
@@ -126,7 +126,8 @@ fn describe_redirect(response: &FetchResponse) -> String {
     )
 }
 
-/// Describes an error response from another server, or from this server if a proxy removed the proof.
+/// Describes an error response from another server, or from this server if a proxy removed the proof. Only
+/// the text for 429 depends on which of the two has sent it.
 fn describe_foreign_error(
     status: StatusCode,
     response: &FetchResponse,
@@ -180,8 +181,8 @@ fn is_challenge(response: &FetchResponse) -> bool {
         || ["captcha", "challenge", "just a moment"].iter().any(|word| body.contains(word))
 }
 
-/// The evidence that a cache has answered: a hit in a cache's header, an `Age` other than 0, or the proof
-/// of another submission. `has_proof` says whether the response has such a proof.
+/// The evidence that a cache has answered: a hit in a cache's header, an `Age` other than 0, or the proof of
+/// another submission. `has_proof` says whether the response has such a proof. `None` if there is none.
 fn evidence_of_cache(headers: &HeaderMap, has_proof: bool) -> Option<String> {
     let texts = |name| headers.get_all(name).into_iter().filter_map(|value| value.to_str().ok());
     for name in ["x-cache", "cf-cache-status", "x-cache-status", "x-proxy-cache", "cache-status"] {
@@ -217,7 +218,8 @@ fn is_word_hit(value: &str) -> bool {
     words.any(|word| word.eq_ignore_ascii_case("hit") || word.ends_with("Hit"))
 }
 
-/// Describes a status and the kind of body, for example `200 OK with an HTML page "Sign in"`.
+/// Describes a status and the kind of body, for example `200 OK with an HTML page "Sign in"`. A title or a
+/// tag in the body makes it HTML, also if its media type is another one.
 fn describe_body(status: StatusCode, response: &FetchResponse) -> String {
     let body = String::from_utf8_lossy(&response.body);
     let status = status_text(status);
@@ -328,7 +330,8 @@ fn status_text(status: StatusCode) -> String {
         .map_or_else(|| status.as_u16().to_string(), |reason| format!("{} {reason}", status.as_u16()))
 }
 
-/// Quotes the beginning of text from another server, on one line and without control characters.
+/// Quotes the beginning of text from another server, at most [`MAX_QUOTED_CHARS`] characters, on one line and
+/// without control characters.
 fn quoted(text: &str) -> String {
     let words: Vec<&str> = text.split_whitespace().take(MAX_QUOTED_CHARS).collect();
     cut(&visible(&words.join(" ")), MAX_QUOTED_CHARS).to_owned()

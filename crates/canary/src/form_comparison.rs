@@ -44,9 +44,9 @@ pub(crate) struct OwnForm<'a> {
     pub page: &'a PageContent,
 }
 
-/// Compares the page that visitors get with that of this server. Returns the first difference that is a
-/// failure, or else the first warning; [`Outcome::Ok`] if there is no difference. A page without the form
-/// is a failure.
+/// Compares the page that visitors get with that of this server: the form that is marked as `own.form` or,
+/// without one, that is sent to its endpoint. Returns the first difference that is a failure, or else the
+/// first warning; [`Outcome::Ok`] if there is no difference. A page without the form is a failure.
 pub(crate) fn judge(own: OwnForm<'_>, page: &PageContent, senders: &FormSenders) -> (Outcome, String) {
     let form = own.form;
     let marked = page.forms.iter().find(|shown| shown.is_marked_as(form));
@@ -174,8 +174,9 @@ fn judge_address(
     })
 }
 
-/// Judges the names of the controls. Fails if a required field is missing. Warns of controls that only this
-/// server's page has, otherwise of required controls that the definition of the form lacks.
+/// Judges the names of the controls. Fails if a required field of the form's first shape is missing. Warns of
+/// controls that only this server's page has, otherwise of required controls that are fields of neither
+/// shape. Returns only one of these.
 fn judge_fields(own: OwnForm<'_>, shown: &ShownForm) -> Option<(Outcome, String)> {
     let form = own.form;
     let required = form.fields.iter().filter(|field| field.required).map(|field| field.name);
@@ -210,8 +211,9 @@ fn judge_fields(own: OwnForm<'_>, shown: &ShownForm) -> Option<(Outcome, String)
 }
 
 /// Judges a page of this server on which nothing is marked as `form`. The caller passes only pages that
-/// showed the form at an earlier run. Only a warning if the form is now sent to another address. `None` if
-/// the form was taken away: nothing on the page looks like it.
+/// showed the form at an earlier run. Only a warning if the form has no `data-frontdesk` and is now sent to
+/// another site, otherwise a failure. `None` if the form was taken away: no form on the page has all its
+/// required fields.
 pub(crate) fn judge_lost(form: &Form, page: &PageContent) -> Option<(Outcome, String)> {
     let lost = page.forms.iter().find(|shown| shown.has_required_fields_of(form))?;
     match (&lost.attribute, &lost.action) {
@@ -253,7 +255,7 @@ pub(crate) fn judge_unmarked(form: &Form, page: &PageContent) -> Option<(Outcome
 }
 
 /// Reports the first form on a page whose attribute names none of `forms`: the endpoint that the script uses
-/// does not exist.
+/// does not exist. `None` if there is no such form.
 pub(crate) fn judge_unknown_names(forms: &[&Form], page: &PageContent) -> Option<(Outcome, String)> {
     let is_known = |name: &str| forms.iter().any(|form| form.name == name);
     let mut names = page.forms.iter().filter_map(|shown| shown.attribute.as_deref());

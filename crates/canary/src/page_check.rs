@@ -42,8 +42,8 @@ pub(crate) struct PageCheck<'a> {
 
 impl PageCheck<'_> {
     /// Checks the first [`MAX_FETCHED`] pages, each form on them, and once each of the first [`MAX_FETCHED`]
-    /// scripts that send a form. After the deadline, pages are reported as skipped, and scripts are not
-    /// reported.
+    /// scripts that send a form and that these pages include, sorted by path. Scripts in a page itself
+    /// are not compared. After the deadline, pages are reported as skipped, and scripts are not reported.
     pub async fn run(&self, own: &SiteForms) -> Vec<StepResult> {
         let mut steps = Vec::new();
         let mut scripts: BTreeMap<&str, &str> = BTreeMap::new();
@@ -135,9 +135,9 @@ impl PageCheck<'_> {
         Ok(String::from_utf8_lossy(&response.body).into_owned())
     }
 
-    /// Compares a script with that of this server. `page` is a page that uses it. Another version is only a
-    /// warning; an error status, a media type that browsers do not run or a response that breaks off is a
-    /// failure.
+    /// Compares a script with that of this server, byte by byte. `page` is a page that uses it. Another
+    /// version is only a warning; an error status, a media type that browsers do not run, a response that
+    /// breaks off or none is a failure.
     async fn check_script(&self, script: &str, page: &str, own: &Bytes) -> StepResult {
         let began = Instant::now();
         let fault = match self.get(script, "*/*").await {

@@ -28,8 +28,9 @@ pub(crate) fn is_local(address: IpAddr) -> bool {
     UdpSocket::bind((address, 0)).is_ok()
 }
 
-/// Describes the addresses of the public address's name: at most [`MAX_NAMED`] of this machine's, and as
-/// many others. `headers` are those of a response that came from there.
+/// Describes the addresses of the public address's name: at most [`MAX_NAMED`] of this machine's, and as many
+/// others. `headers` are those of a response that came from there; they name the proxy if an address is not
+/// this machine's.
 pub(crate) fn describe(
     addresses: &[IpAddr],
     is_local: impl Fn(IpAddr) -> bool,

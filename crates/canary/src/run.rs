@@ -76,9 +76,10 @@ impl Run<'_> {
         Ok(Report { started_at, ended_at: Timestamp::now(), steps, form_pages: forms.known })
     }
 
-    /// Sends the test submissions, one after another, and waits until each accepted one is processed. If
-    /// the public address cannot be resolved or reached, sends no more of them and reports the rest as
-    /// skipped. If `base_url` is invalid, returns only a failed DNS step.
+    /// Sends the test submissions, one after another, and waits until each accepted one is processed. If the
+    /// public address cannot be resolved or reached, sends no more of them and reports the rest as skipped,
+    /// with the first that failed. An error after the connection was made does not stop it. If `base_url` is
+    /// invalid, returns only a failed DNS step.
     async fn check_public_address(
         &self,
         submissions: &mut [Submission],
@@ -185,8 +186,9 @@ impl Run<'_> {
         steps
     }
 
-    /// Adds the step of the clock. If no step has failed, first requests `canary.ping_url`, whose response
-    /// also has a time to compare, and adds that step after the clock's.
+    /// Adds the step of the clock. If neither that nor an earlier step fails, first requests
+    /// `canary.ping_url`, whose response may have another time to compare, and adds that step after the
+    /// clock's.
     async fn check_clock_and_ping(&self, steps: &mut Vec<StepResult>, mut readings: Vec<ClockReading>) {
         let is_synchronized = clock_check::is_synchronized();
         let first = clock_check::judge(&readings, is_synchronized);
@@ -201,8 +203,9 @@ impl Run<'_> {
         steps.extend(pinged);
     }
 
-    /// Resolves the host of the public address within `limits.request`. Returns the step's result and the
-    /// addresses; the list is empty if the step failed, also because the name has no address.
+    /// Resolves the host of the public address within `limits.request`, with this machine's resolver. Returns
+    /// the step's result and the addresses; the list is empty if the step failed, also because the name has
+    /// no address.
     async fn resolve(&self, url: &Url) -> (StepResult, Vec<IpAddr>) {
         let (host, began) = (url.host().to_string(), Instant::now());
         let found = timeout(self.limits.request, NameResolver::System.resolve(url.host(), url.port())).await;
@@ -277,6 +280,7 @@ impl Run<'_> {
         Ok(judged)
     }
 
+    /// How far the inbox has got with a test submission: whether it is accepted and processed.
     async fn progress(&self, submission: &Submission) -> Result<CanaryProgress, StoreError> {
         let nonce = submission.nonce;
         self.store.change(move |tx| tx.canary_progress(&nonce)).await
@@ -451,7 +455,7 @@ fn connection_steps(judged: &[(Judgment, &Submission)], url: &Url) -> Vec<StepRe
     steps
 }
 
-/// A JSON request body with the form's example values and the token.
+/// A JSON request body with the example values of the form's first shape and the token.
 fn example_body(form: &Form, token: &str) -> String {
     let values = form.fields.iter().map(|field| (field.name.to_owned(), json!(field.example_value())));
     let mut body: Map<String, Value> = values.collect();
@@ -459,6 +463,7 @@ fn example_body(form: &Form, token: &str) -> String {
     Value::Object(body).to_string()
 }
 
+/// Whether no step failed. Warnings and skipped steps do not count.
 fn is_ok(steps: &[StepResult]) -> bool {
     steps.iter().all(|step| step.outcome != Outcome::Failed)
 }

@@ -93,8 +93,8 @@ struct Runner {
 
 impl Runner {
     /// Runs until the caller drops the future or the [`Canary`] is dropped. New options apply from the next
-    /// run on. After an error of the database, which is only logged at debug level, tries again in
-    /// [`STORE_RETRY`].
+    /// run on. Waits while this process is not the one that maintains the inbox. After an error of the
+    /// database, which is only logged at debug level, tries again in [`STORE_RETRY`].
     async fn run(mut self) {
         let mut leads = self.link.leads();
         loop {
@@ -149,7 +149,7 @@ impl Runner {
     }
 
     /// Stores the result of a run. Logs the begin and the end of an outage. During an outage, notifies the
-    /// team after each run until a channel has accepted the notification.
+    /// team after each run until a channel has accepted the notification, but not of its end.
     async fn conclude(
         &self,
         options: &CanaryOptions,

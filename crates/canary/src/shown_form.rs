@@ -121,8 +121,8 @@ impl Addresses {
         Addresses { site, base }
     }
 
-    /// Resolves an address and drops its query. An empty one is [`PageAddress::Missing`]; an invalid one is
-    /// [`PageAddress::Elsewhere`], as written.
+    /// Resolves an address, and drops the query of one on this site. An empty one is
+    /// [`PageAddress::Missing`]; an invalid one is [`PageAddress::Elsewhere`], as written.
     fn resolve(&self, address: &str) -> PageAddress {
         let address = address.trim();
         if address.is_empty() {
@@ -150,18 +150,21 @@ impl ShownForm {
         self.attribute.as_deref() == Some(form.name) || self.attribute.is_none() && self.sends_to(form)
     }
 
-    /// Whether this form has controls for all fields that `form` requires. False if `form` requires none.
+    /// Whether this form has controls for all fields that the first shape of `form` requires. False if it
+    /// requires none.
     pub(crate) fn has_required_fields_of(&self, form: &Form) -> bool {
         let mut required = form.fields.iter().filter(|field| field.required).peekable();
         required.peek().is_some() && required.all(|field| self.controls.contains_key(field.name))
     }
 
-    /// Whether all controls of this form, apart from those with [`OWN_PREFIX`], are fields of `form`.
+    /// Whether all controls of this form, apart from those with [`OWN_PREFIX`], are fields of `form` in one
+    /// of its shapes.
     pub(crate) fn has_only_fields_of(&self, form: &Form) -> bool {
         self.controls.keys().all(|name| name.starts_with(OWN_PREFIX) || form.field(name).is_some())
     }
 
-    /// The names of controls that browsers require and that are not fields of `form`.
+    /// The names of controls that browsers require and that are not fields of `form`, apart from those with
+    /// [`OWN_PREFIX`].
     pub(crate) fn unknown_required(&self, form: &Form) -> Vec<&str> {
         let unknown = |(name, is_required): &(&String, &bool)| {
             **is_required && !name.starts_with(OWN_PREFIX) && form.field(name).is_none()

@@ -13,8 +13,8 @@ pub(crate) enum Change {
     Recovered,
 }
 
-/// The status after a run. During an outage, it keeps whether the team was notified. A failed run without a
-/// `previous` one begins an outage.
+/// The status after a run, and whether an outage began or ended with it. During an outage, the status keeps
+/// whether the team was notified. A failed run without a `previous` one begins an outage.
 pub(crate) fn next(
     previous: Option<&CanaryStatus>,
     report: &Report,

@@ -27,7 +27,8 @@ enum ChannelKind {
 }
 
 /// Reads each `[[channel]]`. Records faults in incomplete or invalid ones, and leaves them out. Senders and
-/// recipients that are not set are those of `site`. `set` has the site's forms.
+/// recipients that are not set are those of `site`. `set` has the site's forms. Also warns about submissions
+/// that no channel gets ([`routing::warn_about_gaps`]).
 pub(super) fn read(r: &mut Reader<'_>, site: &PagesOptions, set: &FormSet) -> Vec<ChannelOptions> {
     let names = r.tables("channel").into_iter();
     let read = |name: String| r.in_table(format!("channel.{name}."), |r| read_channel(r, name, site, set));
@@ -125,7 +126,8 @@ fn parse_kind(raw: &Raw) -> ParseResult<ChannelKind> {
 }
 
 /// Reads the keys of a mail server. `None`, after recording an error, if the host or the addresses are
-/// missing or invalid. Refuses an unencrypted connection to another machine.
+/// missing or invalid. Refuses an unencrypted connection to another machine, and a user name without a
+/// password or the reverse. Warns about a port that contradicts `tls`.
 fn read_smtp(r: &mut Reader<'_>, site: &PagesOptions, forms: &ChannelForms) -> Option<SmtpOptions> {
     let host = r.get(
         deliveries("host").with_example("\"smtp.example.com\"").show_in_starter_file(),
@@ -261,8 +263,8 @@ fn read_webhook(r: &mut Reader<'_>) -> Option<WebhookOptions> {
     Some(WebhookOptions { url, secrets, body, token, allow_private, extra_roots, deadlines })
 }
 
-/// Warns of a URL that refuses the body, of a webhook of Microsoft that is being retired, and of
-/// messages without a signature.
+/// Warns of a URL of a chat service that refuses the standard body, of a webhook of Microsoft that is being
+/// retired, and of messages in the standard format without a signature, unless the body is refused anyway.
 fn warn_about_webhook(r: &mut Reader<'_>, url: &Url, body: &WebhookBody, is_unsigned: bool) {
     let host = url.host().to_string();
     let is_teams = matches!(body, WebhookBody::Service(ChatService::Teams));
@@ -343,7 +345,8 @@ fn telegram_target(
 const TELEGRAM: &str = "https://api.telegram.org/";
 
 /// Splits the URL of a topic into the server's root, to which JSON is published, and the body with the topic.
-/// Records an error and returns no body if the URL is missing or names no valid topic.
+/// Records an error and returns no body if the URL is missing or its path does not end with a valid topic: up
+/// to 64 ASCII letters, digits, `-` and `_`.
 fn ntfy_target(r: &mut Reader<'_>, url: Option<Url>) -> (Option<Url>, Option<WebhookBody>) {
     let expected = "must be the URL of your topic, such as \"https://ntfy.sh/a-topic-that-is-hard-to-guess\"";
     r.refuse_if(url.is_none(), "url", expected);
@@ -371,7 +374,8 @@ fn read_maildir(r: &mut Reader<'_>, site: &PagesOptions, forms: &ChannelForms) -
 }
 
 /// Reads the sender's address and name, which default to `operator` and `title`, and the recipients, which
-/// default to the sender. `None`, after recording an error, if an address is missing or invalid.
+/// default to the sender. `None`, after recording an error, if an address is missing or invalid. If the
+/// recipients depend on a field that does not exist or cannot be checked, each mail has all of them.
 fn read_mail_addresses(
     r: &mut Reader<'_>,
     operator: &str,
@@ -520,7 +524,7 @@ fn parse_telegram_chat(raw: &Raw) -> ParseResult<String> {
     if is_id || is_name { Ok(text) } else { Err(expected.to_owned()) }
 }
 
-/// Parses a list of up to two signing keys. The error does not quote them.
+/// Parses a key, or a list of up to two signing keys, which may be empty. The error does not quote them.
 fn parse_signing_keys(raw: &Raw) -> ParseResult<Vec<SigningKey>> {
     let expected = || "a key such as \"whsec_…\", or a list of two while the key is being changed".to_owned();
     let key = |text: &str| SigningKey::parse(text).map_err(|why| why.replacen("expected ", "", 1));
@@ -535,8 +539,8 @@ enum Recipients {
     ByValue(String, Vec<(String, Vec<String>)>),
 }
 
-/// Parses a list of addresses, or a table `{ FIELD = { VALUE = ADDRESSES } }` of one field, which must have
-/// the value `*` and no empty list.
+/// Parses a list of addresses, which may be empty, or a table `{ FIELD = { VALUE = ADDRESSES } }` of one
+/// field, which must have the value `*` and no empty list.
 fn parse_recipients(raw: &Raw) -> ParseResult<Recipients> {
     let from_text;
     let raw = match raw.as_text().filter(|text| text.starts_with('{')) {

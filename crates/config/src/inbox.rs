@@ -27,8 +27,9 @@ pub(super) struct InboxValues {
     digest_at: Option<jiff::civil::Time>,
 }
 
-/// Reads `[inbox]`. Refuses an address that other machines can reach, unless it has a domain for TLS, a
-/// proxy authenticates users, or `allow_remote` is set.
+/// Reads `[inbox]`. Refuses an address that other machines can reach, unless it has a domain for TLS, a proxy
+/// authenticates users, or `allow_remote` is set. Refuses `user_header` on a TCP address without
+/// `trusted_proxies`.
 pub(super) fn read(r: &mut Reader<'_>) -> InboxValues {
     let mut listen = r.get(
         restart("inbox.listen").set_in_starter_file("\"127.0.0.1:8082\""),
@@ -204,7 +205,8 @@ fn parse_users(raw: &Raw) -> ParseResult<Vec<User>> {
     }
 }
 
-/// Parses `ADDRESS = ROLE`, or `ADDRESS` with the role `edit`. Converts the address to lower case.
+/// Parses `ADDRESS = ROLE`, or `ADDRESS` with the role `edit`. Converts the address, but not the role, to
+/// lower case.
 fn parse_user(text: &str) -> Result<User, String> {
     let (address, role) = match text.split_once('=') {
         Some((address, role)) => (address.trim(), Some(role.trim())),
@@ -223,7 +225,8 @@ fn parse_user(text: &str) -> Result<User, String> {
     Ok(User { address: address.to_ascii_lowercase(), role })
 }
 
-/// Parses the name of a header. Refuses names whose meaning browsers or HTTP define.
+/// Parses the name of a header. Refuses `RESERVED` names and those that begin with `sec-`, whose meaning
+/// browsers or HTTP define.
 fn parse_header(raw: &Raw) -> ParseResult<http::HeaderName> {
     /// Headers that browsers set, or whose meaning HTTP defines.
     const RESERVED: [&str; 6] =

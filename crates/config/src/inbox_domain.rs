@@ -25,7 +25,8 @@ pub(super) fn read(r: &mut Reader<'_>) -> Option<HostName> {
 }
 
 /// Reads where the domain's certificate comes from: files, or the authority of `[tls]`. `None` without a
-/// domain. If only one of the two files is set, records an error and returns the authority.
+/// domain; a certificate is then an error. If only one of the two files is set, records an error and returns
+/// the authority.
 pub(super) fn read_certificate(
     r: &mut Reader<'_>,
     domain: Option<&HostName>,
@@ -61,8 +62,9 @@ pub(super) fn read_certificate(
     })
 }
 
-/// Refuses a domain that is one of the site's names, or that no listener can serve. Warns about
-/// `inbox.host`, which the domain replaces, and about a loopback address. Checks nothing without a domain.
+/// Refuses a domain that is one of the site's names, or that no listener can serve, and a header that names
+/// users if the inbox has no listener of its own. Warns about `inbox.host`, which the domain replaces, and
+/// about a loopback address. Checks nothing without a domain.
 pub(super) fn check(
     r: &mut Reader<'_>,
     desk: &DeskOptions,

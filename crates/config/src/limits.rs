@@ -73,8 +73,9 @@ pub(super) fn quota() -> impl Fn(&Raw) -> ParseResult<u32> {
     value::count(1..=i64::from(limits::MAX_QUOTA))
 }
 
-/// Reads the keys for the Redis server. `None` if no URL is set. Warns if hashed addresses are protected by
-/// neither a secret nor a password.
+/// Reads the keys for the Redis server. `None` if no URL is set. Refuses a certificate authority without TLS.
+/// Warns if the server has no password, and if hashed addresses are protected by neither a secret nor a
+/// password.
 fn read_shared(r: &mut Reader<'_>) -> Option<rate_limiter::RedisOptions> {
     let mut shared = r.get(
         requests("limits.shared_url"),

@@ -65,7 +65,8 @@ pub(super) struct Reader<'a> {
 
 impl<'a> Reader<'a> {
     /// Parses the file's text. After a syntax error, keeps the values that could be parsed. Ignores
-    /// environment variables that do not begin with [`PREFIX`].
+    /// environment variables that do not begin with [`PREFIX`]. The files that `…_FILE` variables name are
+    /// private, even if no key has such a variable.
     pub(super) fn new(
         text: &str,
         folder: &'a Path,
@@ -104,10 +105,10 @@ impl<'a> Reader<'a> {
         }
     }
 
-    /// Reads the value of `key` with `parse`. `default` is written as in the file, but without quotes.
-    /// `documentation` is the comment above the key. Records an invalid value as a fault and returns
-    /// the default, so that reading continues and finds every fault. With a running server, a key that needs
-    /// a restart has its running value.
+    /// Reads the value of `key`, whose name is relative to the current table, with `parse`. `default` is
+    /// written as in the file, but without quotes; `parse` must accept it. `documentation` is the comment
+    /// above the key. Records an invalid value as a fault and returns the default, so that reading continues
+    /// and finds every fault. With a running server, a key that needs a restart has its running value.
     pub(super) fn get<T>(
         &mut self,
         mut key: ConfigKey,
@@ -226,7 +227,8 @@ impl<'a> Reader<'a> {
     }
 
     /// Reads a table whose members the operator names. Returns each member with its line. A value that is not
-    /// a table is an error.
+    /// a table is an error, except for an empty text, which has no members. Call it outside of
+    /// [`Reader::in_table`].
     pub(super) fn members(
         &mut self,
         key: ConfigKey,
@@ -303,8 +305,9 @@ impl<'a> Reader<'a> {
         result
     }
 
-    /// Returns the names of the tables `[[list]]`, whose keys can then be read as `list.NAME.…`. Records an
-    /// error for each table without a valid name of its own, and leaves it out.
+    /// Returns the names of the tables `[[list]]` in their order, whose keys can then be read as
+    /// `list.NAME.…`. Records an error for each table without a valid name of its own, and leaves it out.
+    /// Records an error and returns none if `list` is not a list.
     pub(super) fn tables(&mut self, list: &str) -> Vec<String> {
         let Some((raw, line)) = self.entries.remove(list) else { return Vec::new() };
         let Raw::List(tables) = raw else {
@@ -351,8 +354,9 @@ impl<'a> Reader<'a> {
         names
     }
 
-    /// Returns the names of all values in `[table]` and its subtables, relative to the table. They can then
-    /// be read as `table.NAME`. Records an error if `table` is not a table.
+    /// Returns the sorted names of all values that the file has in `[table]` and its subtables, relative to
+    /// the table: `NAME` or `SUBTABLE.NAME`. They can then be read as `table.NAME`. Records an error if
+    /// `table` is not a table.
     pub(super) fn names_in(&mut self, table: &str) -> Vec<String> {
         let prefix = format!("{table}.");
         if let Some((raw, line)) = self.entries.remove(table)
@@ -374,7 +378,8 @@ impl<'a> Reader<'a> {
     }
 
     /// Records the error "`key` `message`" if `is_wrong`, unless an error about its value is already
-    /// recorded. `key` is relative to the current table.
+    /// recorded. `key` is relative to the current table. If the key is not set, [`Reader::finish`] leaves the
+    /// error out if the file has a misspelling of it.
     pub(super) fn refuse_if(&mut self, is_wrong: bool, key: &str, message: &str) {
         let key = format!("{}{key}", self.table);
         if is_wrong && !self.unusable.contains(&key) {
@@ -409,10 +414,11 @@ impl<'a> Reader<'a> {
         self.environment.retain(|name, _| !name.starts_with(&variables));
     }
 
-    /// Returns the settings, the named files, and all faults, sorted by place and line. Reports entries and
-    /// variables that belong to no key. Omits faults that follow from others: if a part of the configuration
-    /// file cannot be read, all faults in that file except syntax errors; and faults about a missing key if
-    /// the file misspells the key or its table.
+    /// Returns the settings, the named files, and all faults, sorted by place and line. Reports entries that
+    /// belong to no key (of an unknown table, only the table), and such variables if they resemble that of a
+    /// key or contain `__`. Omits faults that follow from others: if a part of the configuration file cannot
+    /// be read, all faults in that file except syntax errors; and the faults in `missing` if the file
+    /// misspells the key or its table.
     pub(super) fn finish(mut self) -> ReadResult {
         let known: Vec<&str> = self.settings.iter().map(|setting| &*setting.key.name).collect();
         let tables: Vec<&str> =
@@ -506,8 +512,8 @@ fn named_file(path: PathBuf, name: &str) -> PrivatePath {
     PrivatePath { path, reason: format!("`{name}` names it"), has_companions: false }
 }
 
-/// Returns a parser for paths relative to `folder`. An empty path is `None`. Private to this module, so that
-/// the files of every key are known ([`Reader::file`]).
+/// Returns a parser for paths relative to `folder`, without `~`. An empty path is `None`. Private to this
+/// module, so that the files of every key are known ([`Reader::file`]).
 fn file_in(folder: &Path) -> impl Fn(&Raw) -> ParseResult<Option<PathBuf>> {
     move |raw| {
         let path = parse_line(raw)?;
@@ -531,7 +537,7 @@ fn is_channel_name(name: &str) -> bool {
 }
 
 /// The key of the same table that an unknown key probably means: one that begins with its last part, such as
-/// `username` for `user`, or one that resembles it.
+/// `username` for `user` (three bytes or more), or else one that resembles it.
 fn closest_key<'a>(name: &str, known: &[&'a str]) -> Option<&'a str> {
     let (table, last) = name.rsplit_once('.').unwrap_or(("", name));
     let siblings = known.iter().filter_map(|key| {
@@ -551,7 +557,9 @@ fn add_suggestion(fault: Fault, known: Option<&str>) -> Fault {
     }
 }
 
-/// The environment variable for a key: `FRONTDESK_SERVER__LISTEN` for `server.listen`.
+/// The environment variable for a key: `FRONTDESK_SERVER__LISTEN` for `server.listen`. Keys that differ only
+/// in
+/// `-` and `_` have the same one.
 fn variable_name(key: &str) -> String {
     format!("{PREFIX}{}", key.replace('.', "__").replace('-', "_").to_ascii_uppercase())
 }

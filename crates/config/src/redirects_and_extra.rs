@@ -60,7 +60,7 @@ pub(super) fn read_extra(r: &mut Reader<'_>) -> Map<String, Value> {
 }
 
 /// Converts a value for templates. Dates become strings. Integers of more than 64 bits become floating-point
-/// numbers, or strings if they are not decimal.
+/// numbers, or strings if they are not decimal. Infinities and NaN become null.
 fn to_json(raw: &Raw) -> Value {
     match raw {
         Raw::Text(text) => text.as_str().into(),

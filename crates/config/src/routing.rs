@@ -92,8 +92,8 @@ fn parse_condition(raw: &Raw) -> ParseResult<Condition> {
     fields.map(Condition::Fields).ok_or_else(|| expected.to_owned())
 }
 
-/// Converts a value from TOML. Dates become text, and integers of more than 64 bits floating-point numbers.
-/// `None` for a list or a table.
+/// Converts a value from TOML. Dates, infinities and NaN become text. Integers of more than 64 bits become
+/// floating-point numbers, or text if they are not decimal. `None` for a list or a table.
 fn to_value(raw: &Raw) -> Option<FieldValue> {
     match raw {
         Raw::Text(text) => Some(FieldValue::Text(text.clone())),
@@ -273,9 +273,11 @@ fn named_values(
     named
 }
 
-/// Whether each valid submission has one of these values in the field.
+/// Whether each valid submission has one of these values in the field. `values` are valid values of it, at
+/// least one.
 fn is_exhausted(field: &Field, values: &[FieldValue]) -> bool {
     let is_named = |option: &&str| values.iter().any(|value| value.as_str() == Some(*option));
+    // The only value of a consent is true, so a required one always has it.
     field.required
         && (field.kind == FieldKind::Consent
             || field.kind.has_options() && field.options.iter().all(is_named))

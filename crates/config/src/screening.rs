@@ -16,8 +16,9 @@ const MAX_THRESHOLD: i64 = 1000;
 const RSPAMD_TIMEOUT: std::ops::RangeInclusive<Duration> =
     Duration::from_millis(100)..=Duration::from_secs(10);
 
-/// Reads `[screening]` except for the keys of rspamd ([`read_rspamd`]), its files of domains, and the
-/// operator's phrases. The site's profile is empty until the site is loaded.
+/// Reads `[screening]` except for the keys of rspamd ([`read_rspamd`]), the files of domains that it names,
+/// and the operator's phrases. Refuses the former table `screening.points`. The site's profile is empty until
+/// the site is loaded.
 pub(super) fn read(r: &mut Reader<'_>) -> ScreeningOptions {
     r.report_removed(
         "screening.points",
@@ -66,7 +67,7 @@ pub(super) fn read(r: &mut Reader<'_>) -> ScreeningOptions {
     }
 }
 
-/// Reads the keys of rspamd. `None` if no URL is set.
+/// Reads the keys of rspamd. `None` if no URL is set; a password is then an error.
 pub(super) fn read_rspamd(r: &mut Reader<'_>) -> Option<RspamdOptions> {
     let url = r.get(
         requests("screening.rspamd_url"),

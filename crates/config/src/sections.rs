@@ -152,7 +152,8 @@ impl Config {
     }
 
     /// Warns if a name, a description, an address or a URL is not set although it is needed. A build needs no
-    /// name, description and address in the configuration.
+    /// name, description and address in the configuration. Only the canary and mails that ask for a
+    /// confirmation need a base URL, which may also be that of the first ACME domain.
     fn check_texts(&self, r: &mut Reader<'_>) {
         let pages = &self.pages;
         let has_own_pages = pages.build.is_none();
@@ -242,8 +243,10 @@ impl Config {
             "must be longer than `forms.confirm_timeout` and `server.body_timeout` together, or a client waiting for a confirmation gets no response",
         );
     }
+
     /// The operator's private files and folders: the configuration, the site's folder, the cache of
-    /// certificates, the files of the inbox, and those that keys name, including the data folder.
+    /// certificates, the files of the inbox, the certificate authority of its database, and those that keys
+    /// name, including the data folder.
     pub(super) fn private_files(&self, folder: &Path, named: Vec<PrivatePath>) -> Vec<PrivatePath> {
         let private = |path: PathBuf, reason: &str, has_companions| PrivatePath {
             path,
@@ -320,7 +323,8 @@ fn set_forms(pages: &mut PagesOptions, forms: FormSet, html_posts: bool) {
     pages.form_set = forms;
 }
 
-/// The options of the intake: how long submissions are kept, and to which recipient they are encrypted.
+/// The options of the intake: how long submissions are kept, and to which recipient they are encrypted. The
+/// other options have their defaults.
 fn intake_options(maintenance: &MaintenanceOptions) -> IntakeOptions {
     IntakeOptions {
         retention: maintenance.retention,

@@ -118,7 +118,8 @@ fn read_web(r: &mut Reader<'_>) -> WebOptions {
     WebOptions { http, count_views, ..WebOptions::default() }
 }
 
-/// Reads the trusted proxies, and the header in which they name the client.
+/// Reads the trusted proxies, whether they use the PROXY protocol, and the header in which they name the
+/// client.
 fn read_proxies(r: &mut Reader<'_>, http: &mut Options) {
     let forwarded_headers =
         [ForwardedHeader::XForwardedFor, ForwardedHeader::Forwarded].map(|header| (header.name(), header));

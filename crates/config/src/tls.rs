@@ -60,8 +60,9 @@ pub(super) fn read(r: &mut Reader<'_>, data_dir: &Path) -> (Vec<Address>, TlsOpt
     (listen, TlsOptions { source, redirect, hsts }, acme)
 }
 
-/// Reads where the certificate comes from: files, or a certificate authority. `None` if neither is set, or,
-/// after recording an error, if only one of the two files is. Also returns the options of ACME.
+/// Reads where the certificate comes from: files, or a certificate authority; `None` if neither is set. One
+/// file without the other is an error and does not count. Files together with domains are an error, too, and
+/// both files then take precedence. Also returns the options of ACME.
 fn read_source(r: &mut Reader<'_>, data_dir: &Path) -> (Option<CertificateSource>, Acme) {
     let certificate = r.file(
         restart("tls.certificate"),
@@ -129,9 +130,9 @@ pub(super) fn acme_base_url(options: &TlsOptions) -> Option<String> {
     acme.domains.first().map(|domain| format!("https://{domain}"))
 }
 
-/// Fills in the destination of redirects: the host of the base URL and a port, which is left out if it is
-/// 443. The port is that of the base URL if its scheme is https, or else that of the listener. Also fills in
-/// the names whose requests are redirected to the same name.
+/// Fills in the destination of redirects, if they are on: the host of the base URL and a port, which is left
+/// out if it is 443. The port is that of the base URL if its scheme is https, or else that of the listener.
+/// Also fills in the names whose requests are redirected to the same name: that host, and the ACME domains.
 pub(super) fn complete_redirect(options: &mut TlsOptions, base_url: &str, listening_on: SocketAddr) {
     let Some(redirect) = &mut options.redirect else { return };
     let own = host_of_url(base_url);
@@ -208,8 +209,8 @@ fn parse_acme_directory(raw: &Raw) -> ParseResult<String> {
     address.ok_or_else(|| expected.to_owned())
 }
 
-/// Parses a duration, optionally followed by `includeSubDomains` and `preload`, which needs a year and
-/// `includeSubDomains`. `None` for "off".
+/// Parses a duration, optionally followed by `includeSubDomains` and `preload` in any order; `preload` needs
+/// a year and `includeSubDomains`. `None` for "off".
 fn parse_hsts(raw: &Raw) -> ParseResult<Option<Hsts>> {
     let year = Duration::from_hours(365 * 24);
     let expected = || {

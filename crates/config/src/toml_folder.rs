@@ -10,8 +10,9 @@ pub(super) const EXTENSION: &str = ".toml";
 /// Maximum size of the file of a form or a lexicon, in bytes.
 const MAX_BYTES: usize = 256 << 10;
 
-/// The names of the files without extension, in alphabetical order. Leaves out hidden files and other
-/// extensions, such as those of editors' backups. A folder that does not exist is empty.
+/// The names of the files without extension, sorted by their bytes. Leaves out hidden files and other
+/// extensions, such as those of editors' backups. A folder inside that has the extension counts as a file,
+/// which [`read`] then refuses. A folder that does not exist is empty.
 pub(super) fn list(folder: &Path) -> io::Result<Vec<String>> {
     let entries = match fs::read_dir(folder) {
         Err(error) if error.kind() == ErrorKind::NotFound => return Ok(Vec::new()),

@@ -143,6 +143,7 @@ pub fn toml_string(text: &str) -> String {
     string
 }
 
+/// Removes one pair of double or single quotation marks around an item, if it has one.
 fn without_quotes(item: &str) -> &str {
     let quoted = |mark: char| item.strip_prefix(mark)?.strip_suffix(mark);
     quoted('"').or_else(|| quoted('\'')).unwrap_or(item)
@@ -206,12 +207,14 @@ pub(super) fn auto_or<T>(parse: impl Fn(&Raw) -> ParseResult<T>) -> impl Fn(&Raw
     }
 }
 
-/// Parses text with `parse`. The error is `expected`, which describes valid values.
+/// Parses text with `parse`. The error, also for a value that is not text, is `expected`, which describes
+/// valid values.
 pub(super) fn parse_text<T>(raw: &Raw, expected: &str, parse: impl Fn(&str) -> Option<T>) -> ParseResult<T> {
     raw.as_text().and_then(parse).ok_or_else(|| expected.to_owned())
 }
 
-/// Parses the items of a list with `parse`. The error is `expected`.
+/// Parses the items of a list or of a comma-separated text ([`Raw::items`]) with `parse`; there may be none.
+/// The error is `expected`.
 pub(super) fn parse_items<T>(
     raw: &Raw,
     expected: &str,
@@ -221,7 +224,8 @@ pub(super) fn parse_items<T>(
     items.ok_or_else(|| expected.to_owned())
 }
 
-/// Parses a list of at most `max` items. The error names the first invalid item, and the reason.
+/// Parses a list or a comma-separated text ([`Raw::items`]) of at most `max` items. The error names the first
+/// invalid item, and the reason.
 pub(super) fn parse_list<T, E: Display>(
     raw: &Raw,
     expected: &str,
@@ -237,7 +241,7 @@ pub(super) fn parse_list<T, E: Display>(
     items.into_iter().map(parse).collect()
 }
 
-/// Parses one line of text without control characters. Removes spaces at both ends.
+/// Parses one line of text without control characters, which may be empty. Removes white space at both ends.
 pub(super) fn parse_line(raw: &Raw) -> ParseResult<String> {
     match raw {
         Raw::Text(text) if !text.chars().any(char::is_control) => Ok(text.trim().to_owned()),
@@ -422,6 +426,7 @@ pub(super) fn memory_limit(range: RangeInclusive<u64>) -> impl Fn(&Raw) -> Parse
     }
 }
 
+/// Parses the public key of age to which submissions are encrypted.
 pub(super) fn recipient(raw: &Raw) -> ParseResult<Recipient> {
     raw.as_text().map_or_else(|| Err("an age public key such as \"age1…\"".to_owned()), Recipient::parse)
 }
@@ -460,7 +465,8 @@ pub(super) fn parse_networks(raw: &Raw) -> ParseResult<Vec<Network>> {
     parse_items(raw, expected, |item| item.parse().ok())
 }
 
-/// Parses the URL of a database. The path of a SQLite file may be relative to the data folder.
+/// Parses the URL of a database. The path of a SQLite file may be relative to the data folder, against which
+/// the caller resolves it.
 pub(super) fn database_url(raw: &Raw) -> ParseResult<DatabaseUrl> {
     let text = raw.as_text().unwrap_or_default();
     match text.strip_prefix("sqlite:") {

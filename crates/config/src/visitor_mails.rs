@@ -71,8 +71,10 @@ impl VisitorKeys {
         self.forms.iter().filter(|keys| keys.confirm.is_some()).map(|keys| keys.form)
     }
 
-    /// Reads the keys of one form, whose visitors get a mail at the first e-mail address of the form. With
-    /// `is_first`, the keys have documentation. A form that is not enabled sends no mails.
+    /// Reads the keys of one form, whose visitors get a mail at the first e-mail address of the form. Refuses
+    /// a mail for a form without an address in each shape, both mails for one form, and a reminder after the
+    /// link has expired. With `is_first`, the keys have documentation. A form that is not enabled sends no
+    /// mails.
     pub(super) fn read_form(
         &mut self,
         r: &mut Reader<'_>,
@@ -134,8 +136,9 @@ const CONFIRM: &str = "confirm";
 const REMIND_AFTER: &str = "remind_after";
 const DAY: Duration = Duration::from_hours(24);
 
-/// Reads the texts of mails to visitors, and returns a channel for each kind of mail: the acknowledgement,
-/// the confirmation and its reminder. Each form has its own text. Leaves out mails with faults.
+/// Reads the texts of mails to visitors, and returns a channel for each kind of mail that a form has: the
+/// acknowledgement, the confirmation and its reminder. Each form has its own text; the reminder has that of
+/// the confirmation. Leaves out mails with faults.
 pub(super) fn read_channels(
     r: &mut Reader<'_>,
     keys: &VisitorKeys,
@@ -221,6 +224,8 @@ impl MailSource<'_> {
             &format!("needs a `[[channel]]` with `kind = \"smtp\"` that accepts the form \"{form}\""),
         );
         let (text, (smtp, has_daily_quota)) = (text?, smtp?);
+        // The team's addresses, which get no acknowledgement: a program that reads them could reply in a
+        // loop.
         let mut own: Vec<String> = channels
             .iter()
             .filter_map(|channel| match &channel.kind {
@@ -252,7 +257,8 @@ impl MailSource<'_> {
 
     /// Reads the file with the mail's text, and fills in the placeholders that are the same for all visitors.
     /// Records faults and returns `None` if the file or a placeholder is unusable, or if a mail that asks for
-    /// a confirmation has no link for it.
+    /// a confirmation has no link for it. Records warnings as well. Replies go to `operator.email` unless the
+    /// text names another address.
     fn read_text(&self, r: &mut Reader<'_>, mail: VisitorMail) -> Option<MailText> {
         let asks = mail != VisitorMail::Acknowledgement;
         let text = match named_file::read_text(self.path) {

@@ -131,9 +131,9 @@ fn groups(
 }
 
 /// Reads one page of a list. With `groups`, the leads come first; sign-ups fill the rest of the page after
-/// the last lead, and the next pages. Parts have headings only if there are submissions of both kinds. The
-/// page is partial if the search takes longer than [`SEARCH_TIME`], and empty if the search text has no
-/// words.
+/// the last lead, and the next pages. Parts have headings only if the list has, or may have, submissions of
+/// both kinds. The page is partial if the search takes longer than [`SEARCH_TIME`], and empty if the search
+/// text has no words.
 fn read_list(
     reader: &InboxReader,
     query: &ListQuery,

@@ -40,8 +40,7 @@ fn first_line(submission: &Submission) -> String {
     submission.email().filter(|email| *email != sender(submission)).map(visible).unwrap_or_default()
 }
 
-/// Returns the template values of one row of a list. Without an annotation, because the submission has not
-/// been processed yet, it is unread and not spam.
+/// Returns the template values of one row of a list. Without an annotation, the row is unread and not spam.
 pub(super) fn row(submission: &Submission, annotation: Option<&Annotation>, clock: &Clock) -> Value {
     let reasons = submission.screening.iter().flat_map(|screening| &screening.reasons);
     let reasons: Vec<Value> = reasons
