@@ -371,8 +371,8 @@ fn editor(request: &PageRequest<'_>) -> Result<Editor, StoreError> {
 /// Shows what would be removed, or removes it if the form confirms that. An erasure removes everything from
 /// the address of the first submission; if that has no readable address, it removes nothing, and the notice
 /// says that the submission is gone. Otherwise only held submissions are removed. `list` is the path of the
-/// list in which the submissions were selected, to which it redirects; `None` (`/`) on the page of the only
-/// one. `ids` must not be empty.
+/// list in which the submissions were selected; `None` on the page of the only one. A removal redirects to
+/// the list, or else to `/`. `ids` must not be empty.
 fn remove(
     request: &PageRequest<'_>,
     ids: &[Uuid],
