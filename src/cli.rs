@@ -313,8 +313,8 @@ fn print_help(names: Vec<String>, all: bool) -> anyhow::Result<ExitCode> {
     }
 }
 
-/// Adds a tip to an error about `--port`, which does not exist: use `--listen`. Sorts suggested commands by
-/// their similarity to the typed one.
+/// Adds a tip to an error about an unknown option that begins with `--port`: use `--listen`. Sorts suggested
+/// commands by their similarity to the typed one, the most similar first.
 fn improve_usage_error(mut error: clap::Error) -> clap::Error {
     let text = |error: &clap::Error, kind| match error.get(kind) {
         Some(ContextValue::String(text)) => text.clone(),

@@ -50,9 +50,9 @@ pub(super) fn run(folder: &Path, flags: &[Flag], json: bool, drafts: bool) -> an
     Ok(exit_code(faults.is_empty()))
 }
 
-/// Loads the site in `folder` without printing its faults. Returns failure only if the load panics, not if
-/// the site has errors: a server that tries a changed theme only needs to know whether the load ends this
-/// process.
+/// Loads the site in `folder` without printing its faults. Returns success even if the site has errors or
+/// the load panics, which [`site::load_site`] catches: a server that tries a changed theme only needs to know
+/// whether the load ends this process.
 pub(super) fn only_load(folder: &Path) -> anyhow::Result<ExitCode> {
     let (config, _) = Config::load(folder, site::environment(), &[], None);
     let config = config.with_base_url(None);
@@ -64,9 +64,9 @@ pub(super) fn only_load(folder: &Path) -> anyhow::Result<ExitCode> {
     })
 }
 
-/// Collects the faults and notes of the site in `folder`; with `drafts`, also of unpublished pages. Loads no
-/// pages if `folder` has no configuration file and is no build. Also reads the inbox, for a note about
-/// submissions that were never delivered.
+/// Collects the faults and notes of the site in `folder`; with `drafts`, also of unpublished pages. Reports
+/// only faults of the configuration, and loads no pages, if `folder` has no configuration file and there is
+/// no build. Also reads the inbox, for a note about submissions that were never delivered.
 pub(super) fn examine(folder: &Path, flags: &[Flag], drafts: bool) -> CheckReport {
     // Invalid values are replaced with defaults, so that faults in the site are found as well.
     let (config, mut faults) = Config::load(folder, site::environment(), flags, None);
@@ -130,6 +130,7 @@ fn hidden_built_in_forms(site: &Site) -> impl Iterator<Item = String> {
     })
 }
 
+/// The names of the site's forms that no page shows.
 fn hidden_names(site: &Site) -> impl Iterator<Item = &'static str> {
     site.form_set.iter().map(|form| form.name).filter(|name| !site.shown_forms.contains(name))
 }

@@ -51,8 +51,8 @@ const BESIDE_BUILD: &str = "desk";
 
 /// Writes the starter site into a new or empty folder, which may have `.git`, a README and a license. If
 /// `prebuilt` names a build, writes only a configuration for that build and a `.gitignore`; the default
-/// folder is then `desk` beside the build. Refuses a folder that holds a site, or that is in a build or in
-/// another site.
+/// folder is then `desk` beside the build. Refuses a folder that holds a site, or that is in that build or in
+/// another site, and a build without a home page.
 pub(super) fn run(folder: Option<&Path>, prebuilt: Option<&Path>) -> anyhow::Result<ExitCode> {
     let default = prebuilt.map(|build| beside_build(build, Path::new(BESIDE_BUILD)));
     let folder = folder.or(default.as_deref()).unwrap_or(Path::new("."));
@@ -153,9 +153,9 @@ fn beside_build(build: &Path, name: &Path) -> PathBuf {
     }
 }
 
-/// Renders the configuration in `folder` for a build, whose path in it is relative if the build is inside or
-/// beside `folder`, and otherwise absolute. Fails if `build` has no home page, or if no value of the
-/// configuration can be this path.
+/// Renders the configuration in `folder` for a build, whose path in it is relative if the build is below
+/// `folder` or below its parent, and otherwise absolute. Fails if `build` has no home page, or if no value of
+/// the configuration can be this path.
 fn prebuilt_configuration(folder: &Path, build: &Path) -> anyhow::Result<String> {
     if !has_home_page(build) {
         return Err(not_a_build(build));

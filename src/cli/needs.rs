@@ -41,7 +41,8 @@ pub(super) const ROUTING: ConfigNeeds = ConfigNeeds {
 };
 
 impl ConfigNeeds {
-    /// Whether the fault is an error that must stop the command.
+    /// Whether the fault is an error that must stop the command: one about a key that it needs, or one that
+    /// may be about any key, such as a syntax error.
     pub(super) fn is_prevented_by(&self, fault: &Fault) -> bool {
         fault.severity == Severity::Error && self.tables.is_none_or(|tables| fault.concerns(tables))
     }

@@ -137,7 +137,8 @@ impl Summary {
         rows.into_iter().filter(|(_, counts)| counts.iter().any(|count| *count > 0))
     }
 
-    /// Prints one line for each label, with the percentage of its texts that were marked or held.
+    /// Prints one line for each label in use, with the percentage of its texts that were marked or held,
+    /// rounded down.
     fn print(&self, out: &mut impl Write) -> io::Result<()> {
         for (label, [delivered, marked, held]) in self.rows() {
             let all = delivered + marked + held;
@@ -169,9 +170,10 @@ fn result(verdict: &ScreeningVerdict) -> &'static str {
     }
 }
 
-/// Prints the result for each text, and the numbers of results by label. Stores and sends nothing. Fails at
-/// the first text that its form refuses; the results before it stay printed. A site that cannot be loaded is
-/// only a note: the texts are then judged without its vocabulary.
+/// Prints the result for each text, and the numbers of results by label. Judges with the lessons of the inbox
+/// and those of `--learn`. Stores and sends nothing. Fails at the first text that its form refuses; the
+/// results before it stay printed. A site that cannot be loaded is only a note: the texts are then judged
+/// without its vocabulary.
 pub(super) fn run(command: ScreeningCommand, location: InboxLocation) -> anyhow::Result<ExitCode> {
     let ScreeningCommand::Test { file, folder, json, learn } = command;
     let texts = read_texts(&file)?;
@@ -222,8 +224,9 @@ fn name(label: Label) -> &'static str {
     }
 }
 
-/// Reads the texts of a file, or of standard input for `-`: one per line if the content begins with `{`,
-/// otherwise a single message. Fails with the number of a line that is not valid.
+/// Reads the texts of a file, or of standard input for `-`: one per line, without blank lines, if the content
+/// begins with `{` after white space, otherwise a single message. Fails with the number of a line that is not
+/// valid.
 fn read_texts(path: &Path) -> anyhow::Result<Vec<Text>> {
     let text = if path == Path::new("-") {
         let mut text = String::new();
@@ -271,6 +274,7 @@ fn to_entry(text: &Text, path: &Path, config: &Config) -> anyhow::Result<Entry> 
     })
 }
 
+/// Judges an entry by its text alone: without the signals of a request.
 fn judge(entry: &Entry, learned: Option<&Learned>, options: &ScreeningOptions) -> ScreeningVerdict {
     let text = TokenizedText::new(entry);
     screen_with(&text, &Extras::default(), &RequestSignals::default(), learned, options)

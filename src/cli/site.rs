@@ -36,7 +36,8 @@ pub(super) struct ConfigOverrides {
 }
 
 impl ConfigOverrides {
-    /// Converts the given options to flags for [`Config::load`].
+    /// Converts the given options to flags for [`Config::load`]. Makes the paths of Unix sockets and of the
+    /// data folder absolute.
     pub(super) fn flags(&self) -> Vec<Flag> {
         let addresses = self.listen.iter().map(|address| match address {
             Address::Unix(path) => Address::Unix(absolute(path).into()).to_string(),
@@ -56,7 +57,7 @@ impl ConfigOverrides {
 
 /// Makes a path from the command line absolute. Paths on the command line are relative to the working
 /// directory, while those in the configuration are relative to the site's folder. Returns a path that cannot
-/// be made absolute as it is.
+/// be made absolute as it is, and replaces bytes that are not UTF-8.
 fn absolute(path: &Path) -> String {
     std::path::absolute(path).unwrap_or_else(|_| path.to_owned()).display().to_string()
 }
@@ -155,7 +156,7 @@ pub(super) fn load_configuration(
 /// Reads the configuration. Returns the warnings, such as those about unknown variables, for the caller to
 /// print; leaves out those about `frontdesk.toml`. Errors in keys that the command does not need become
 /// warnings. Fails if there are others: with a single error as it is, and otherwise with the number of all
-/// errors after printing them.
+/// errors after printing them. If `needs` has a refusal, the error is the refusal, and that is its cause.
 pub(super) fn read_configuration(
     folder: &Path,
     flags: &[Flag],
@@ -285,8 +286,8 @@ pub(super) fn load_site(
 /// Maximum number of unpublished pages that are listed one by one.
 const MAX_UNPUBLISHED: usize = 20;
 
-/// One line for each scheduled or expired page and each draft, up to [`MAX_UNPUBLISHED`], and one with the
-/// number of further pages.
+/// One line for each page that will be published or taken down, each draft and each expired page, in this
+/// order: up to [`MAX_UNPUBLISHED`] lines, and one with the number of further pages.
 pub(super) fn describe_unpublished(site: &Site) -> Vec<String> {
     let scheduled = site.scheduled.iter();
     let scheduled = scheduled.map(|ScheduledPage { file, at, expires }| {
@@ -369,7 +370,8 @@ pub(super) fn conversions_folder(config: &Config) -> PathBuf {
     config.inbox_folder().join(CONVERSIONS)
 }
 
-/// The site's trade and vocabulary, for screening: from the Markdown of its listed pages, posts last.
+/// The site's trade and vocabulary, for screening: from the Markdown of its listed pages, posts last, because
+/// [`SiteProfile::read`] skips texts beyond a maximum number. Leaves out pages without Markdown in UTF-8.
 pub(super) fn read_profile(lexicon: &Lexicon, site: &Site) -> SiteProfile {
     let (posts, pages): (Vec<&PageSummary>, Vec<&PageSummary>) =
         site.pages.iter().partition(|page| page.is_post);

@@ -37,8 +37,8 @@ impl StoreCommand {
 }
 
 /// Creates an empty inbox if there is none, and fails if the existing one has another layout; or copies the
-/// inbox and leaves the original unchanged. Refuses to copy it into a folder whose files are published, or
-/// while a server uses it.
+/// inbox and leaves the original unchanged. Refuses to copy it into a folder whose files are published, into
+/// an inbox with submissions, or while a server uses one of the two.
 pub(super) fn run(command: &StoreCommand, config: &Config) -> anyhow::Result<ExitCode> {
     let from = &config.store.url;
     match command {

@@ -20,7 +20,8 @@ pub(super) fn pad(text: &str, width: usize) -> String {
     format!("{text}{}", " ".repeat(width.saturating_sub(columns(text))))
 }
 
-/// Cuts a text that is wider than `width` columns, and replaces its end with `…`.
+/// Cuts a text that is wider than `width` columns between user-perceived characters, and replaces its end
+/// with `…`, which takes one column even if `width` is 0.
 pub(super) fn shorten(text: &str, width: usize) -> String {
     if columns(text) <= width {
         return text.to_owned();
@@ -31,8 +32,8 @@ pub(super) fn shorten(text: &str, width: usize) -> String {
 /// Minimum width of a wrapped line, in columns.
 const MIN_WRAPPED: usize = 12;
 
-/// Wraps pieces into lines of `width` columns, at least [`MIN_WRAPPED`], with a space between pieces. Splits
-/// pieces that are wider than a line. Returns one empty line for no pieces.
+/// Wraps pieces into lines of at most `width` columns, or of [`MIN_WRAPPED`] if `width` is less, with a space
+/// between pieces. Splits pieces that are wider than a line. Returns one empty line for no pieces.
 pub(super) fn wrap(pieces: &[String], width: usize) -> Vec<String> {
     let width = width.max(MIN_WRAPPED);
     let mut lines = Vec::new();

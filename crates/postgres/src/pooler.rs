@@ -78,8 +78,9 @@ pub enum FailedPart {
 }
 
 /// Executes a statement in a transaction of its own. The session must have no open transaction. Sends
-/// `begin`, the statement and COMMIT at once, so that this takes no longer than the statement alone. If one
-/// part fails, the server executes none of the later ones.
+/// `begin`, the statement and COMMIT at once, so that this takes no longer than the statement alone. `begin`
+/// is BEGIN, and may have further statements. If the server refuses one part after BEGIN, it executes no
+/// later statement, and treats COMMIT as ROLLBACK.
 pub async fn in_transaction<T>(
     client: &Client,
     begin: &str,

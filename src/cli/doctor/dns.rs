@@ -54,7 +54,7 @@ impl Resolver {
     }
 
     /// Returns the mail servers of a domain (MX), the most preferred one first; the name of a null MX record
-    /// (RFC 7505) is empty.
+    /// (RFC 7505) is empty. Returns none if the domain has no such record or does not exist.
     pub(super) fn query_mail_servers(&self, name: &str) -> Result<Vec<String>, String> {
         let mut found = self.query(name, TYPE::MX, |data| match data {
             RData::MX(server) => Some((server.preference, server.exchange.to_string())),
@@ -64,7 +64,7 @@ impl Resolver {
         Ok(found.into_iter().map(|(_, server)| server).collect())
     }
 
-    /// Whether a name has an address (A or AAAA).
+    /// Whether a name has an address (A or AAAA). Fails if a query fails before an address is found.
     pub(super) fn has_address(&self, name: &str) -> Result<bool, String> {
         for kind in [TYPE::A, TYPE::AAAA] {
             let found = self.query(name, kind, |data| match data {

@@ -93,8 +93,9 @@ pub(super) struct ExportLayout {
 }
 
 impl ExportLayout {
-    /// Assigns a file to each response body, and finds the headers that all responses have in common. The
-    /// responses for removed pages get the files of the 404 page of their folder.
+    /// Assigns a file to each representation in each encoding, and finds the headers that all responses have
+    /// in common. Redirects and errors without a page have no file. The responses for removed pages get the
+    /// files of the 404 page of their folder.
     pub fn of(description: Description) -> Self {
         let Description { urls, missing, missing_in, unknown_endpoint, read_only, ambiguous, endpoints } =
             description;

@@ -140,7 +140,8 @@ impl FileTable {
 }
 
 impl FileHeader {
-    /// Creates a map without files. Its default is the most frequent value in the site.
+    /// Creates a map without files. Its default is the most frequent value in the site. The value of a file
+    /// without the header is empty.
     fn new(layout: &ExportLayout, name: String) -> Self {
         let mut counts: BTreeMap<&str, usize> = BTreeMap::new();
         for stored in layout.contents().flat_map(UrlContent::stored) {
@@ -157,7 +158,8 @@ impl FileHeader {
 const COMPUTED_HEADERS: [&str; 6] =
     ["allow", "content-encoding", "etag", "location", "strict-transport-security", "vary"];
 
-/// The names of the headers whose values depend on the file, without [`COMPUTED_HEADERS`].
+/// The names of the headers whose values depend on the file: those of files and of the response to other
+/// methods that not all responses have in common, without [`COMPUTED_HEADERS`].
 fn file_headers(layout: &ExportLayout) -> BTreeSet<String> {
     let files = layout.contents().flat_map(UrlContent::stored).map(|stored| &stored.identity().reply);
     let names = files.chain([&layout.read_only]).flat_map(|reply| &reply.headers);

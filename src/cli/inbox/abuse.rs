@@ -21,7 +21,8 @@ const MAX_JSON: usize = 1000;
 /// Number of hexadecimal digits to show of a source's hash: 48 bits distinguish millions of sources.
 const SOURCE_DIGITS: usize = 12;
 
-/// Prints the counts of the last `days` days. Without an inbox, prints zeros as JSON, and nothing as text.
+/// Prints the counts of the last `days` days; refused requests are counted by days in UTC. Without an inbox,
+/// prints zeros as JSON, and nothing as text.
 pub(super) fn run(days: u16, as_json: bool, console: &mut Console<'_>) -> anyhow::Result<ExitCode> {
     let first = first_day(&console.now, days);
     let most = if as_json { MAX_JSON } else { MAX_SHOWN };

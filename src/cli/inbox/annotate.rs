@@ -26,7 +26,8 @@ pub(super) fn set_done(ids: &[String], is_done: bool, console: &mut Console<'_>)
 }
 
 /// Marks submissions as spam, and holds them unless they are delivered; or removes the mark, and releases
-/// those that are held as spam. Teaches screening. Reports and skips ids without a submission.
+/// those that are held as spam: by the mark, by screening or by a flood. Teaches screening. Reports and skips
+/// ids without a submission.
 pub(super) fn set_spam(ids: &[String], is_spam: bool, console: &mut Console<'_>) -> anyhow::Result<ExitCode> {
     let channels = console.channels.to_vec();
     change_each(find_all(ids, console)?, console, |changes, submission, console| {
@@ -37,8 +38,9 @@ pub(super) fn set_spam(ids: &[String], is_spam: bool, console: &mut Console<'_>)
     })
 }
 
-/// Adds a note to a submission; `-` reads it from standard input. Fails if the note is empty or too long, or
-/// if the submission has too many. A repetition of the user's last note changes nothing.
+/// Adds a note to a submission, without line breaks at its end; `-` reads it from standard input. Fails if
+/// the note is empty or too long, or if the submission has too many. A repetition of the user's last note
+/// changes nothing.
 pub(super) fn add_note(id: &str, note: &str, console: &mut Console<'_>) -> anyhow::Result<ExitCode> {
     let note = if note == "-" { Cow::Owned(read_note(std::io::stdin())?) } else { Cow::Borrowed(note) };
     let note = note.trim_end_matches(['\r', '\n']);

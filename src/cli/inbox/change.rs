@@ -42,8 +42,9 @@ impl RetryOptions {
 }
 
 /// Makes the selected deliveries due now, restarts their schedules, and switches their channels on. Without
-/// `--channel`, also requeues submissions that could not be processed. Prints how many there are, or why none
-/// matches. Returns failure if an id has no submission.
+/// `--channel`, also requeues submissions that could not be processed. Of held submissions, retries only
+/// mails that ask for a confirmation; without ids and `--channel`, no mails to visitors. Prints how many
+/// there are, or why none matches. Returns failure if an id has no submission.
 pub(super) fn retry(options: &RetryOptions, console: &mut Console<'_>) -> anyhow::Result<ExitCode> {
     let (found, missing) = find_all(&options.ids, console)?;
     let filter = Filter { form: options.form.clone(), ..options.period.filter(&console.now) };

@@ -93,7 +93,7 @@ impl SubmissionExport {
 }
 
 /// Writes submissions as CSV or JSON lines to standard output, or to a file that only its owner can read.
-/// Then reports submissions that stayed encrypted.
+/// Replaces an existing file only with `--force`. Then reports submissions that stayed encrypted.
 pub(super) fn export(options: &SubmissionExport, console: &mut Console<'_>) -> anyhow::Result<ExitCode> {
     let (which, inbox) = (&options.which, console.inbox.as_deref());
     // Show no progress if rows go to a terminal, where it would appear between them.

@@ -94,8 +94,9 @@ fn execute(options: &StatsOptions, is_on: bool, console: &mut Console<'_>) -> an
 }
 
 /// Reads the counts of the page that has views under one of `paths`, or of all pages if there are none.
-/// Returns them with the filter that selects the path: the first one if no path has views. Returns empty
-/// counts if there is no inbox.
+/// Returns them with the filter that selects the path: the first one if no path has views. The counts of one
+/// page have no referring hosts, which are counted for all pages together. Returns empty counts if there is
+/// no inbox.
 fn read_report<'a>(
     inbox: Option<&InboxReader>,
     filter: &ViewFilter<'a>,
@@ -116,8 +117,8 @@ fn read_report<'a>(
     Ok(first)
 }
 
-/// The page views since `first`, of all pages or of one, with at most `most` pages and referring hosts, as a
-/// JSON object.
+/// The page views since `first` as a JSON object: of all pages, with at most `most` pages and referring
+/// hosts, or of one page, without referring hosts.
 pub(in crate::cli) fn views_object(
     inbox: Option<&InboxReader>,
     first: Date,
@@ -194,7 +195,7 @@ fn to_json(report: &ViewReport, filter: &ViewFilter<'_>) -> Value {
 }
 
 /// Writes the totals and tables of days, pages, clients and hosts; for a single page, without the table of
-/// pages.
+/// pages and that of hosts, which `report` then lacks ([`read_report`]).
 fn write_text(
     report: &ViewReport,
     filter: &ViewFilter<'_>,

@@ -67,9 +67,10 @@ pub(super) fn discard(options: &DiscardOptions, console: &mut Console<'_>) -> an
     if options.held { discard_matching(options, console) } else { discard_by_id(options, console) }
 }
 
-/// Removes the held submissions that match the options. Prints how many others are held only until a flood
-/// ends. Returns failure if the prefix of a source matches several sources, or if the operator does not
-/// confirm.
+/// Removes the held submissions that match the options: those received up to the last one that the
+/// confirmation counted. Prints how many others are held only until a flood ends. Returns failure if the
+/// prefix of a source matches several sources, if the operator does not confirm, or if the database's log
+/// cannot be wiped.
 fn discard_matching(options: &DiscardOptions, console: &mut Console<'_>) -> anyhow::Result<ExitCode> {
     let Some(inbox) = &console.inbox else {
         writeln!(console.out, "nothing")?;
@@ -111,7 +112,8 @@ fn discard_matching(options: &DiscardOptions, console: &mut Console<'_>) -> anyh
 }
 
 /// Removes the given submissions that are held, and reports why the others were not removed. Returns failure
-/// if there are others, or if the operator does not confirm.
+/// if there are others, also ids without a submission, if the operator does not confirm, or if the database's
+/// log cannot be wiped.
 fn discard_by_id(options: &DiscardOptions, console: &mut Console<'_>) -> anyhow::Result<ExitCode> {
     let (found, missing) = find_all(&options.ids, console)?;
     if console.inbox.is_none() {
@@ -194,8 +196,10 @@ pub(super) fn parse_email(text: &str) -> Result<String, String> {
     if is_valid { Ok(address.into_owned()) } else { Err("it is no e-mail address".to_owned()) }
 }
 
-/// Removes all submissions from an address. Asks for a confirmation first, unless `yes` is set or there are
-/// none. Without `yes` and without a terminal, removes nothing and returns the exit code 2.
+/// Removes all submissions with this address in a field for e-mail addresses, regardless of case. Asks for a
+/// confirmation first, unless `yes` is set or there are none. Returns failure if the operator does not
+/// confirm, or if the database's log cannot be wiped. Without `yes` and without a terminal, removes nothing
+/// and returns the exit code 2.
 pub(super) fn erase(email: &str, yes: bool, console: &mut Console<'_>) -> anyhow::Result<ExitCode> {
     if let Some(refused) = refuse_unconfirmed(yes, console)? {
         return Ok(refused);

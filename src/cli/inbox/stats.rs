@@ -41,8 +41,9 @@ pub(super) fn run(days: u16, as_json: bool, console: &mut Console<'_>) -> anyhow
     Ok(ExitCode::SUCCESS)
 }
 
-/// The counts of submissions and deliveries as a JSON object. The counts by day cover the last `days` days in
-/// the time zone of `now`; the totals cover all days. Zeros if there is no inbox.
+/// The counts of submissions and deliveries as a JSON object. The counts by day, and those of leads by their
+/// sources, cover the last `days` days in the time zone of `now`; the totals cover all days. Zeros if there
+/// is no inbox.
 pub(in crate::cli) fn counts_object(
     inbox: Option<&InboxReader>,
     now: &Zoned,
@@ -65,7 +66,8 @@ pub(in crate::cli) fn counts_object(
 }
 
 /// Counts the most frequent pages, referring hosts and campaigns, up to [`MAX_SOURCES`] of each, of
-/// submissions since the day `first` in the time zone of `now`.
+/// submissions since the day `first` in the time zone of `now`. Leaves out held ones, spam, and encrypted
+/// ones.
 fn recent_leads(inbox: &InboxReader, now: &Zoned, first: Date) -> Result<LeadCounts, StoreError> {
     let first = first.to_zoned(now.time_zone().clone());
     inbox.lead_counts(first.map_or(Timestamp::MIN, |first| first.timestamp()), Timestamp::MAX, MAX_SOURCES)

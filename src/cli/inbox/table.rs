@@ -113,8 +113,9 @@ pub(super) fn write(
     Ok(count)
 }
 
-/// Formats the last column: marks for repeats, holds, suspicion and agents, then all fields except the e-mail
-/// address. Cuts each field to `width` characters.
+/// Formats the last column: marks for repeats, holds, suspicion and agents, then all fields except those that
+/// contain just the e-mail address, or [`SEALED`] instead of the fields. The mark of a hold by screening
+/// names the signals, others the reason. Cuts each field to `width` characters.
 fn details(submission: &Submission, width: usize) -> String {
     let mut details = Vec::new();
     if submission.repeats > 0 {

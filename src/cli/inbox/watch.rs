@@ -38,7 +38,8 @@ pub(super) struct InboxWatch {
 }
 
 impl InboxWatch {
-    /// Returns the submissions that arrived since the last query, oldest first. `None` if there is no inbox.
+    /// Returns the submissions that arrived since the last query, oldest first; all submissions if
+    /// no call has seen any yet. `None` if there is no inbox.
     pub(super) fn query(&mut self, url: &DatabaseUrl) -> Result<Option<Vec<Submission>>, StoreError> {
         let Some(reader) = inbox::open(url)? else { return Ok(None) };
         let mut new = self.list_new(&reader)?;
@@ -47,7 +48,8 @@ impl InboxWatch {
     }
 
     /// Returns the submissions from the minute before `newest` on that are not in `seen`, newest first, and
-    /// adds them to it.
+    /// adds them to it. Misses one that is committed after a query has returned another whose id is more than
+    /// a minute later.
     fn list_new(&mut self, reader: &InboxReader) -> Result<Vec<Submission>, StoreError> {
         let after = self.newest.map(minute_before);
         let filter = Filter { form: self.form.clone(), after, ..Filter::default() };

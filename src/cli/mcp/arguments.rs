@@ -101,7 +101,7 @@ impl ToolArguments {
         )))
     }
 
-    /// A whole number in `range`, which may be written as `2.0`. A text is an error.
+    /// A whole number in `range`, which may be written as `2.0`. A text is an error. `None` if it is absent.
     pub(super) fn number(
         &mut self,
         name: &str,
@@ -124,7 +124,7 @@ impl ToolArguments {
         }
     }
 
-    /// A time, a date, or an age, as on the command line.
+    /// A time, a date, or an age, as on the command line. `None` if it is absent or empty.
     pub(super) fn time(&mut self, name: &str) -> Result<Option<TimeArgument>, ToolError> {
         let Some(word) = self.word(name, MAX_QUOTED)? else { return Ok(None) };
         let parsed = TimeArgument::parse(&word);
@@ -169,8 +169,8 @@ pub(super) fn missing(name: &str) -> ToolError {
     ToolError::new(format!("`{name}` is missing"))
 }
 
-/// The value of an integer; `None` for other values. `2.0` and `1e1` are integers, too (JSON Schema 2020-12,
-/// §4.2.3).
+/// The value of an integer; `None` for other values, and for very large numbers. `2.0` and `1e1` are
+/// integers, too (JSON Schema 2020-12, §4.2.3).
 fn to_integer(value: &Value) -> Option<i64> {
     value.as_i64().or_else(|| {
         let number = value.as_f64().filter(|number| number.fract() == 0.0 && number.abs() < 2f64.powi(53))?;

@@ -35,9 +35,9 @@ const CODE_BYTES: usize = 4;
 /// the id.
 type ChangeResult = Result<Option<String>, StoreError>;
 
-/// Applies a change to each of the submissions. Returns a sentence about each. If a change after the first
-/// one fails, also returns the error and the ids from the failed one on. Fails if the first change does, or
-/// if none of the ids has a submission.
+/// Applies a change to each of the submissions. Returns a sentence about each, or in its place an error if an
+/// id has no submission. If a change after the first one fails, stops, and also returns its error and the ids
+/// from the failed one on. Fails if the first change does, or if no id has a submission.
 fn change_each(
     session: &McpSession,
     ids: &[Uuid],
@@ -95,7 +95,8 @@ pub(super) fn release(session: &McpSession, arguments: &mut ToolArguments) -> Re
     })
 }
 
-/// Makes the waiting and parked deliveries of submissions due now, and switches their channels on. Fails if
+/// Makes the waiting and parked deliveries of submissions due now, or only those to `channel`, and switches
+/// their channels on. Without `channel`, also has submissions that were set aside processed again. Fails if
 /// `channel` is not configured.
 pub(super) fn retry(session: &McpSession, arguments: &mut ToolArguments) -> Result<Value, ToolError> {
     let ids = arguments.ids("ids", MAX_IDS)?;
@@ -139,7 +140,7 @@ pub(super) fn set_done(
 }
 
 /// Teaches that submissions are spam, and holds them unless they are delivered; or that they are not, and
-/// releases those that are held as spam.
+/// releases those that are held as spam: by the mark, by screening or by a flood.
 pub(super) fn set_spam(
     session: &McpSession,
     arguments: &mut ToolArguments,

@@ -24,8 +24,8 @@ const MAX_PATH: usize = 1000;
 /// Maximum number of faults that are returned.
 const MAX_FAULTS: usize = 100;
 
-/// Counts submissions, deliveries and page views, the latter of one page if `page` is given. The totals of
-/// submissions and deliveries cover all days.
+/// Counts submissions, deliveries and page views of the last `days` days; page views of one page if `page` is
+/// given. The totals of submissions and deliveries cover all days.
 #[expect(clippy::disallowed_methods, reason = "a command reads the clock")]
 pub(super) fn stats(session: &McpSession, arguments: &mut ToolArguments) -> Result<Value, ToolError> {
     let days = arguments.number("days", 1..=MAX_DAYS)?.unwrap_or(DAYS);

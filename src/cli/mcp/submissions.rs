@@ -72,8 +72,9 @@ pub(super) fn list(session: &McpSession, arguments: &mut ToolArguments) -> Resul
     list_page(session, &which, None)
 }
 
-/// Searches submissions for a text, newest first. Returns a page of them, with the text around the first
-/// match in each field. A text without a letter or digit, such as `?`, is an error.
+/// Searches submissions for words, all of which must be in the fields or notes, newest first. Returns a page
+/// of them, with the text around the first match in each field. A text without a letter or digit, such as
+/// `?`, is an error.
 pub(super) fn search(session: &McpSession, arguments: &mut ToolArguments) -> Result<Value, ToolError> {
     let words = arguments.search_text("query", MAX_WORDS)?.ok_or_else(|| missing("query"))?;
     let which = ListArguments { words: Some(words.clone()), ..ListArguments::read(arguments, &now())? };
@@ -214,8 +215,8 @@ fn excerpts(submission: &Submission, words: &SearchText) -> Value {
     fields.filter_map(|(name, value)| Some((name.clone(), excerpt(&value.display(), words)?))).collect()
 }
 
-/// The text around the first match: at most [`MAX_FIELD`] characters, and `…` where the value continues.
-/// `None` if there is no match.
+/// The text around the first match of any of the words: at most [`MAX_FIELD`] characters, and `…` where the
+/// value continues. `None` if there is no match.
 fn excerpt(value: &str, words: &SearchText) -> Option<String> {
     let at = words.find(value)?;
     let skipped = value[..at].chars().count().saturating_sub(BEFORE_MATCH);
@@ -227,7 +228,8 @@ fn excerpt(value: &str, words: &SearchText) -> Option<String> {
 }
 
 /// Reads one submission in full, by its id or an unambiguous prefix of it: with its annotation, its
-/// processing error, and its deliveries with their newest attempts.
+/// processing error, the definition of its form if that is known, and its deliveries with their newest
+/// attempts.
 pub(super) fn read(session: &McpSession, arguments: &mut ToolArguments) -> Result<Value, ToolError> {
     let id = arguments.required_word("id", MAX_WORDS)?;
     let config = session.load_configuration(needs::STORE)?;

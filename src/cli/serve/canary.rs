@@ -193,8 +193,9 @@ fn judge_digest(undelivered: Option<Timestamp>) -> StepResult {
 }
 
 /// Judges whether operators use the inbox: a warning if submissions that arrived before the time `before`
-/// are unread, and no operator has used the inbox since that time. Skipped if operators
-/// read submissions elsewhere.
+/// are unread, no operator has used the inbox since that time, and operators read submissions in the inbox
+/// or have no channel to get them elsewhere. Without a warning, good if they read them in the inbox, and
+/// otherwise skipped.
 fn judge_readership(readership: Readership, before: Timestamp, has_channels: bool) -> StepResult {
     let Readership { unread, last_use, is_read_here } = readership;
     let count = match unread {

@@ -14,9 +14,9 @@ use frontdesk_app::Snapshot;
 use frontdesk_http::ShutdownPhase;
 
 /// Handles signals in a separate thread. The first SIGTERM or SIGINT starts draining, the next one ends the
-/// drain, and another one exits at once; without a drain (`server.drain`), the first one stops the server.
-/// SIGHUP reloads, or counts as SIGTERM if the server's terminal was closed. Returns a receiver of the
-/// shutdown's phase.
+/// drain, and another one exits at once with code 1; without a drain (`server.drain`), the first one stops
+/// the server, and the next one exits at once. SIGHUP reloads, or counts as SIGTERM if the server's terminal
+/// was closed. Returns a receiver of the shutdown's phase.
 pub(super) fn install_signal_handlers(
     reload: Sender<ReloadReason>,
     notify: Arc<ServiceManager>,
