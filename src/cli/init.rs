@@ -175,8 +175,8 @@ fn prebuilt_configuration(folder: &Path, build: &Path) -> anyhow::Result<String>
     Ok(PREBUILT.replace("BUILD", &toml_string(path)))
 }
 
-/// The name of a file or folder that prevents writing a site to `folder`. A new repository's `.git`, README
-/// and license do not. `None` if `folder` is missing or cannot be read.
+/// The name of a file or folder that prevents writing a site to `folder`. A new repository's `.git`, and
+/// names that begin with `README` or `LICENSE`, do not. `None` also if `folder` is missing or cannot be read.
 fn find_obstacle(folder: &Path) -> Option<String> {
     let entries = std::fs::read_dir(folder).ok()?;
     let mut names = entries.flatten().map(|entry| entry.file_name().to_string_lossy().into_owned());

@@ -87,8 +87,8 @@ fn connect_error_reason(error: &Error) -> String {
     }
 }
 
-/// Whether a pooler has refused to connect because of the parameter `options`, as PgBouncer does unless
-/// `ignore_startup_parameters` names it.
+/// Whether a pooler has refused to connect because of a parameter of the connection, which can only be
+/// `options`, as PgBouncer does unless `ignore_startup_parameters` names it.
 fn refuses_options(error: &Error) -> bool {
     error.as_db_error().is_some_and(|error| error.message().contains("startup parameter"))
 }

@@ -23,6 +23,7 @@ use crate::pooler::PoolerState;
 pub struct Server(Arc<ConnectionSettings>, Arc<PoolerState>);
 
 impl PartialEq for Server {
+    /// Compares the URLs' settings, and not what was detected about a pooler.
     fn eq(&self, other: &Server) -> bool {
         self.0 == other.0
     }
@@ -65,7 +66,8 @@ impl Server {
 
     /// Parses a `postgres://` or `postgresql://` URL (libpq's connection URI), with one or more hosts and a
     /// database. Parameters that the URL does not have get defaults by which a dead server is noticed within
-    /// seconds. Errors do not contain the password.
+    /// seconds, and so do times that are 0. The last of repeated parameters counts. Errors do not contain the
+    /// password.
     pub fn parse(url: &str) -> Result<Server, String> {
         if !["postgres://", "postgresql://"].iter().any(|scheme| url.starts_with(scheme)) {
             return Err("is not a postgres:// URL".to_owned());

@@ -39,7 +39,8 @@ pub(super) fn describe(
     std::iter::once(("canary".to_owned(), summary)).chain(steps).collect()
 }
 
-/// Every step of the last run, including the successful ones, as pairs of a subject and a result.
+/// Every step of the last run, including the successful ones, as pairs of a subject and a result. Empty if
+/// another version stored them in another format.
 pub(super) fn describe_all(status: &CanaryStatus) -> Vec<(String, CheckResult)> {
     let steps = stored_report(status).map(|report| report.steps).unwrap_or_default();
     steps.iter().map(describe_step).collect()

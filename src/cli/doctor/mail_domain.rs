@@ -128,7 +128,8 @@ fn find_record<'a>(
     }
 }
 
-/// Checks that there is exactly one SPF record, and that it does not allow every server to send mail.
+/// Checks that there is exactly one SPF record, and that it does not allow every server to send mail with the
+/// mechanism `all` or `+all`.
 fn check_spf(domain: &str, texts: &[String]) -> CheckResult {
     let record = find_record(texts, ("v=spf1", ' '), |count| format!("{domain} has {count} SPF records"));
     let allows_all = |record: &String| {

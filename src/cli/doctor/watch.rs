@@ -108,12 +108,12 @@ fn read_queue(config: &Config, inbox: &InboxReader, now: Timestamp) -> Result<Ve
     let mut lines = vec![describe_queue(&queue, now)];
     let states = inbox.channels()?;
     for channel in &config.channels {
-        let waiting = queue.channels.iter().find(|other| other.name == channel.name);
+        let queued = queue.channels.iter().find(|other| other.name == channel.name);
         let delivered = states.iter().find(|state| state.name == channel.name);
         let delivered = delivered.map_or(0, |state| state.count(DeliveryState::Delivered));
-        let (backlog, parked) = waiting.map_or((0, 0), |queue| (queue.waiting, queue.parked));
-        let text = format!("{delivered} delivered, {backlog} waiting, {parked} parked");
-        let result = match waiting {
+        let (waiting, parked) = queued.map_or((0, 0), |queued| (queued.waiting, queued.parked));
+        let text = format!("{delivered} delivered, {waiting} waiting, {parked} parked");
+        let result = match queued {
             Some(channel) if channel.is_off => CheckResult::Bad(format!("switched off; {text}")),
             Some(channel) if channel.is_paused => {
                 CheckResult::Bad(format!("failing, and only probed; {text}"))
@@ -121,7 +121,7 @@ fn read_queue(config: &Config, inbox: &InboxReader, now: Timestamp) -> Result<Ve
             Some(_) if parked > 0 => CheckResult::Bad(text),
             _ => CheckResult::Good(text),
         };
-        let age = waiting.and_then(|channel| channel.oldest).map(|oldest| (oldest, "the oldest arrived"));
+        let age = queued.and_then(|channel| channel.oldest).map(|oldest| (oldest, "the oldest arrived"));
         lines.push(StatusLine::new(&format!("channel {}", channel.name), result).aged(age, now));
     }
     Ok(lines)

@@ -17,7 +17,9 @@ use frontdesk_forms::text::visible;
 use frontdesk_inbox::store::{Annotated, MAX_NOTE};
 use frontdesk_site::fault::did_you_mean;
 
-/// Marks submissions as done, or as open again. Reports and skips ids without a submission.
+/// Marks submissions as done, or as open again. If screening learns, one that becomes done may teach it
+/// weakly that it is honest, and one that becomes open may lose that lesson. Reports and skips ids without a
+/// submission.
 pub(super) fn set_done(ids: &[String], is_done: bool, console: &mut Console<'_>) -> anyhow::Result<ExitCode> {
     change_each(find_all(ids, console)?, console, |changes, submission, console| {
         let annotated = changes.set_done(submission.id, is_done, console.now.timestamp())?;
@@ -68,8 +70,8 @@ pub(super) fn read_note(input: impl Read) -> anyhow::Result<String> {
     String::from_utf8(bytes).map_err(|_| anyhow!("the note on standard input is not UTF-8"))
 }
 
-/// Assigns submissions to a user, or to none. Fails if the configuration has users, but not this one. Reports
-/// and skips ids without a submission.
+/// Assigns submissions to a user, or to none. Fails if the configuration has users, but not this one. The
+/// inbox cuts a name that is too long. Reports and skips ids without a submission.
 pub(super) fn assign(
     ids: &[String],
     user: Option<&str>,
@@ -125,8 +127,8 @@ pub(super) fn follow_up(
     })
 }
 
-/// Records that the user replied to submissions, or that no user did. Reports and skips ids without a
-/// submission.
+/// Records that the user replied to submissions, or that no user did. If screening learns, a reply may teach
+/// it weakly that the submission is honest. Reports and skips ids without a submission.
 pub(super) fn set_replied(
     ids: &[String],
     is_replied: bool,
@@ -152,7 +154,8 @@ pub enum DayArgument {
 }
 
 impl DayArgument {
-    /// Parses `today`, `tomorrow` or a date from 2000 to 2099 such as `2026-11-30`.
+    /// Parses `today`, `tomorrow` or a date from 2000 to 2099 such as `2026-11-30`. Ignores a time of day
+    /// after the date.
     pub(super) fn parse(text: &str) -> Result<DayArgument, String> {
         match text {
             "today" => Ok(DayArgument::Today),

@@ -225,8 +225,8 @@ pub(super) fn change_each(
     Ok(exit_code(failed == 0))
 }
 
-/// Holds the given submissions. Deliveries that have already started are not stopped. Reports and skips ids
-/// without a submission.
+/// Holds the given submissions. Deliveries that have already started are not stopped. If screening learns, a
+/// submission that becomes held loses its lesson. Reports and skips ids without a submission.
 pub(super) fn hold(
     ids: &[String],
     because: Option<&str>,
@@ -238,8 +238,9 @@ pub(super) fn hold(
     })
 }
 
-/// Releases the held submissions with these ids, or all held submissions if `ids` is empty. Reports and skips
-/// ids without a submission.
+/// Releases the held submissions with these ids, or all held submissions if `ids` is empty. Those that
+/// the visitor must confirm may stay held until then. If screening learns, those that it had held may teach
+/// it that they are honest. Reports and skips ids without a submission.
 pub(super) fn release(ids: &[String], console: &mut Console<'_>) -> anyhow::Result<ExitCode> {
     let found = if ids.is_empty() {
         let held = Filter { status: Some(Status::Held), ..Filter::default() };
@@ -318,8 +319,9 @@ pub(super) fn deliver(options: &DeliverOptions, console: &mut Console<'_>) -> an
     })
 }
 
-/// Queues all submissions without a delivery. Prints how many deliveries were added, and how many submissions
-/// stay in the inbox only.
+/// Queues all submissions without a delivery to the team, except held and encrypted ones, for those of
+/// `channels` that accept them. Prints how many deliveries were added, and how many submissions stay in the
+/// inbox only.
 fn deliver_kept(channels: &[Route], console: &mut Console<'_>) -> anyhow::Result<ExitCode> {
     let Some(inbox) = console.inbox.clone() else { return Ok(ExitCode::SUCCESS) };
     let kept = Filter { status: Some(Status::Kept), ..Filter::default() };

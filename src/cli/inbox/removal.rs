@@ -58,8 +58,9 @@ fn parse_source(digits: &str) -> Result<SourcePrefix, String> {
     SourcePrefix::parse(digits).ok_or_else(|| "it must be 1 to 32 hexadecimal digits".to_owned())
 }
 
-/// Removes the selected held submissions after a confirmation, which `--yes` replaces. Returns the exit code
-/// 2 if the operator can do neither.
+/// Removes the selected held submissions after a confirmation, which `--yes` replaces. If screening learns,
+/// those that it held or that are marked as spam may teach it that they are spam. Returns the exit code 2
+/// without `--yes` and without a terminal for the confirmation.
 pub(super) fn discard(options: &DiscardOptions, console: &mut Console<'_>) -> anyhow::Result<ExitCode> {
     if let Some(refused) = refuse_unconfirmed(options.yes, console)? {
         return Ok(refused);
@@ -104,6 +105,7 @@ fn discard_matching(options: &DiscardOptions, console: &mut Console<'_>) -> anyh
     if !options.yes && !confirm_discard(held.submissions, held.received, console)? {
         return Ok(ExitCode::FAILURE);
     }
+    // Exclude submissions that arrived after the last one that was counted.
     let filter = confirmed_filter(&filter, &held);
     let mut editor = Editor::open(console.url)?.on_behalf_of(&console.user).teaching_with(&console.lexicon);
     let now = console.now.timestamp();

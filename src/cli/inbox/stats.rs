@@ -86,7 +86,8 @@ fn write_leads(leads: &LeadCounts, console: &mut Console<'_>) -> std::io::Result
     Ok(())
 }
 
-/// Prints the lines that a digest would contain now, or that nothing needs attention.
+/// Prints the lines that a digest would contain now, or that nothing needs attention. Leaves out the panics
+/// of the server, which only the server counts.
 pub(super) fn digest(console: &mut Console<'_>) -> anyhow::Result<ExitCode> {
     let inbox = console.inbox.as_ref();
     let digest =

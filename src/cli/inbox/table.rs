@@ -114,14 +114,15 @@ pub(super) fn write(
 }
 
 /// Formats the last column: marks for repeats, holds, suspicion and agents, then all fields except those that
-/// contain just the e-mail address, or [`SEALED`] instead of the fields. The mark of a hold by screening
-/// names the signals, others the reason. Cuts each field to `width` characters.
+/// contain just the e-mail address, or [`SEALED`] instead of the fields. The mark of a hold by screening or
+/// a flood names the signals, others the reason. Cuts each field to `width` characters.
 fn details(submission: &Submission, width: usize) -> String {
     let mut details = Vec::new();
     if submission.repeats > 0 {
         details.push(format!("×{}", submission.repeats + 1));
     }
     if let Some(held) = &submission.held {
+        // A release ends the hold by screening or a flood, although `withheld` stays true.
         let withheld = submission.screening.as_ref().filter(|screening| {
             screening.withheld && submission.released_at.is_none() && !screening.reasons.is_empty()
         });

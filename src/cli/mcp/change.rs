@@ -77,7 +77,8 @@ fn change_each(
     Ok(json!({ "results": results }))
 }
 
-/// Holds submissions. Deliveries that have already started are not stopped.
+/// Holds submissions. Deliveries that have already started are not stopped. If screening learns, a submission
+/// that becomes held loses its lesson.
 pub(super) fn hold(session: &McpSession, arguments: &mut ToolArguments) -> Result<Value, ToolError> {
     let ids = arguments.ids("ids", MAX_IDS)?;
     let reason = arguments.word("reason", MAX_REASON)?;
@@ -86,7 +87,8 @@ pub(super) fn hold(session: &McpSession, arguments: &mut ToolArguments) -> Resul
     })
 }
 
-/// Releases held submissions to the configured channels.
+/// Releases held submissions to the configured channels. Those that the visitor must confirm may stay held
+/// until then. If screening learns, those that it had held may teach it that they are honest.
 pub(super) fn release(session: &McpSession, arguments: &mut ToolArguments) -> Result<Value, ToolError> {
     let ids = arguments.ids("ids", MAX_IDS)?;
     change_each(session, &ids, needs::ROUTING, |changes, submission, config| {
@@ -126,7 +128,8 @@ pub(super) fn retry(session: &McpSession, arguments: &mut ToolArguments) -> Resu
     })
 }
 
-/// Marks submissions as done, or as open again.
+/// Marks submissions as done, or as open again. If screening learns, one that becomes done may teach it
+/// weakly that it is honest, and one that becomes open may lose that lesson.
 pub(super) fn set_done(
     session: &McpSession,
     arguments: &mut ToolArguments,
@@ -243,7 +246,8 @@ fn preview_removal(
     }))
 }
 
-/// Removes the submissions of a confirmed preview that are still held, and reports what was removed.
+/// Removes the submissions of a confirmed preview that are still held, and reports what was removed. If
+/// screening learns, those that it held or that are marked as spam may teach it that they are spam.
 fn remove(
     session: &McpSession,
     config: &Config,

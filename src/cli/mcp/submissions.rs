@@ -88,7 +88,7 @@ fn now() -> Zoned {
 }
 
 /// Reads a page of submissions, with the text around each field's first match of `excerpts_of` if it is
-/// given. A search stops after [`SEARCH_TIME`].
+/// given. A search stops after [`SEARCH_TIME`]. Without an inbox, returns an empty page with a note.
 fn list_page(
     session: &McpSession,
     which: &ListArguments,

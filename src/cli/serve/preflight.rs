@@ -53,7 +53,7 @@ pub(super) fn require_usable_database(config: &Config) -> anyhow::Result<()> {
     Ok(())
 }
 
-/// Prints the errors of the certificate and its key, and fails if there are any.
+/// Prints the errors of the certificates and their keys, and fails if there are any. Leaves out warnings.
 pub(super) fn require_usable_certificate(config: &Config) -> anyhow::Result<()> {
     let mut faults = config.certificate_faults();
     faults.retain(|fault| fault.severity == Severity::Error);

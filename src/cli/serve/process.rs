@@ -87,7 +87,7 @@ impl ThreadError {
 }
 
 /// Runs `work`, which loads the site, in a new thread, because a thread keeps freed memory for reuse until it
-/// ends.
+/// ends. Waits for its end, and returns a panic of `work` as an error.
 pub(super) fn run_in_new_thread<T: Send>(work: impl FnOnce() -> T + Send) -> Result<T, ThreadError> {
     run_with_stack(STACK_BYTES, work)
 }
