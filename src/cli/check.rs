@@ -142,8 +142,9 @@ pub(super) fn print_complete_file() -> anyhow::Result<ExitCode> {
 }
 
 /// Prints each effective setting with its origin on one line, as text or as a JSON object. Text shows the
-/// configured value only if it differs, as `auto` does. Invalid values are shown as they are set. Faults go
-/// to standard error; returns failure if there are errors.
+/// configured value only if it differs, as `auto` does. Invalid values are shown as they are set. Errors,
+/// and warnings that are not about `frontdesk.toml`, go to standard error; returns failure if there are
+/// errors.
 pub(super) fn show_settings(folder: &Path, flags: &[Flag], json: bool) -> anyhow::Result<ExitCode> {
     let (config, errors, warnings) = site::read_with_errors(folder, flags)?;
     print_faults(&errors);

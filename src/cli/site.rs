@@ -36,8 +36,8 @@ pub(super) struct ConfigOverrides {
 }
 
 impl ConfigOverrides {
-    /// Converts the given options to flags for [`Config::load`]. Makes the paths of Unix sockets and of the
-    /// data folder absolute.
+    /// Converts the given options to flags for [`Config::load`]. Makes the paths of the public Unix sockets
+    /// and of the data folder absolute; that of `--ops-listen` counts from the site's folder.
     pub(super) fn flags(&self) -> Vec<Flag> {
         let addresses = self.listen.iter().map(|address| match address {
             Address::Unix(path) => Address::Unix(absolute(path).into()).to_string(),
@@ -155,8 +155,9 @@ pub(super) fn load_configuration(
 
 /// Reads the configuration. Returns the warnings, such as those about unknown variables, for the caller to
 /// print; leaves out those about `frontdesk.toml`. Errors in keys that the command does not need become
-/// warnings. Fails if there are others: with a single error as it is, and otherwise with the number of all
-/// errors after printing them. If `needs` has a refusal, the error is the refusal, and that is its cause.
+/// warnings: the first ones, and the number of the others ([`as_warnings`]). Fails if there are further
+/// errors: with a single error as it is, and otherwise with the number of all errors after printing them. If
+/// `needs` has a refusal, the error is the refusal, and that is its cause.
 pub(super) fn read_configuration(
     folder: &Path,
     flags: &[Flag],
@@ -178,7 +179,8 @@ pub(super) fn read_configuration(
 }
 
 /// Reads the configuration for a command that reports the errors in it. Returns all errors, and the warnings
-/// that every command prints. Fails if a part of the file cannot be read, so that any key may be missing.
+/// that are not about `frontdesk.toml`, which every command prints. Fails if a part of the file cannot be
+/// read, so that any key may be missing.
 pub(super) fn read_with_errors(
     folder: &Path,
     flags: &[Flag],

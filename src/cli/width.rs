@@ -20,8 +20,8 @@ pub(super) fn pad(text: &str, width: usize) -> String {
     format!("{text}{}", " ".repeat(width.saturating_sub(columns(text))))
 }
 
-/// Cuts a text that is wider than `width` columns between user-perceived characters, and replaces its end
-/// with `…`, which takes one column even if `width` is 0.
+/// Cuts a text that is wider than `width` columns, and replaces its end with `…`, which takes one column even
+/// if `width` is 0. Divides no user-perceived character, unless the first one is too wide.
 pub(super) fn shorten(text: &str, width: usize) -> String {
     if columns(text) <= width {
         return text.to_owned();

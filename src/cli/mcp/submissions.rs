@@ -45,7 +45,7 @@ struct ListArguments {
 }
 
 impl ListArguments {
-    /// Reads the filters and the size of a page. Ages are counted back from `now`.
+    /// Reads the filters, the words in `text` and the size of a page. Ages are counted back from `now`.
     fn read(arguments: &mut ToolArguments, now: &Zoned) -> Result<ListArguments, ToolError> {
         let status = arguments.choice("status", &Status::ALL.map(Status::name))?;
         let state = arguments.choice("state", &STATES)?;

@@ -59,8 +59,8 @@ impl ServeOptions {
 }
 
 /// The configuration for a server that reaches nothing but a folder for its data and one loopback port: no
-/// TLS, channels, mails to visitors, digest, canary, private listeners and shared services (Redis, rspamd).
-/// Its log is text, and it counts no page views.
+/// base URL, TLS, channels, mails to visitors, digest, canary, private listeners and shared services (Redis,
+/// rspamd). Its log is text, and it counts no page views.
 pub(super) fn isolate(mut config: Config, data: &Path) -> Config {
     config.base_url = None;
     config.listen = vec![Address::Tcp((Ipv4Addr::LOCALHOST, 0).into())];

@@ -314,8 +314,8 @@ impl Reloader {
         snapshot
     }
 
-    /// Logs a summary of what is not published. With `--watch`, logs each warning and, without `--drafts`,
-    /// each unpublished page; otherwise the number of warnings.
+    /// Logs a summary of what is not published. With `--watch`, logs the first warnings ([`log_faults`]) and,
+    /// without `--drafts`, the unpublished pages; otherwise the number of warnings.
     fn log_warnings(&self, site: &Site, warnings: &[Fault]) {
         for note in site::summarize_exclusions(&self.cache.publication, &self.folder) {
             tracing::info!("{note}");
