@@ -145,8 +145,8 @@ pub(super) fn run(
     }
 }
 
-/// Starts a thread that exits the process as soon as the reader of standard output closes it, instead of at
-/// the next submission.
+/// Starts a thread that exits the process with code 0 as soon as the reader of standard output closes it,
+/// instead of at the next submission.
 fn exit_on_closed_output() -> std::io::Result<()> {
     let wait = || {
         let stdout = std::io::stdout();
