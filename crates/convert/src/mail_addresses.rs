@@ -46,7 +46,8 @@ pub(super) fn show_mail_addresses(dom: &mut Dom) {
 }
 
 /// The change that shows the address that an element hides. `None` if it hides none, or if the address cannot
-/// be decoded.
+/// be decoded. Text is written backwards if it is in ASCII, has an `@`, is all that the element contains, and
+/// the element's own `style` and `dir` reverse it.
 fn find_change(dom: &Dom, id: NodeId) -> Option<Change> {
     dom.element(id)?;
     if let Some(encoded) = dom.attribute(id, "data-cfemail") {
@@ -73,7 +74,8 @@ fn find_change(dom: &Dom, id: NodeId) -> Option<Change> {
 }
 
 /// Decodes an address that is written as hexadecimal bytes. The first byte is the key: XOR with it gives each
-/// byte of the address. `None` if the result is no address.
+/// byte of the address. `None` for other text, for more than [`MAX_ENCODED`] bytes, and if the result is no
+/// address.
 fn decode_xor(encoded: &str) -> Option<String> {
     let encoded = encoded.trim().as_bytes();
     if encoded.len() > MAX_ENCODED || !encoded.len().is_multiple_of(2) {
@@ -89,6 +91,7 @@ fn decode_xor(encoded: &str) -> Option<String> {
 
 /// The address whose two halves are attributes in Base64, with the text that the page gives for it. Without
 /// such a text, or if it is HTML, the address is the text. It is a link unless the page says otherwise.
+/// `None` if the halves cannot be decoded or are no address.
 fn decode_parts(dom: &Dom, id: NodeId) -> Option<Change> {
     let part = |name| String::from_utf8(decode_base64(dom.attribute(id, name)?)?).ok();
     let address = as_address(format!("{}@{}", part("first")?, part("last")?).into_bytes())?;
@@ -103,8 +106,8 @@ fn as_address(bytes: Vec<u8>) -> Option<String> {
     String::from_utf8(bytes).ok().filter(is_address)
 }
 
-/// Decodes Base64 (RFC 4648 §4) with or without padding. `None` for other characters, and for more than
-/// [`MAX_ENCODED`] bytes. Drops incomplete bytes at the end.
+/// Decodes Base64 (RFC 4648 §4) with or without padding or white space around it. `None` for other
+/// characters, and for input of more than [`MAX_ENCODED`] bytes. Drops incomplete bytes at the end.
 fn decode_base64(encoded: &str) -> Option<Vec<u8>> {
     let encoded = encoded.trim().trim_end_matches('=');
     if encoded.len() > MAX_ENCODED {

@@ -13,10 +13,10 @@ use super::spacing::shown_text;
 use std::cell::OnceCell;
 use std::collections::HashSet;
 
-/// Removes scripts and styles, and the elements that [`Options::exclude`] or an attribute excludes. Then
-/// returns the element that [`Options::main`] selects, without the hidden elements in it; moves several
-/// selected elements into a new one. `None` if the option is not set or selects nothing, in which case hidden
-/// elements stay.
+/// Removes what browsers never show ([`clean::remove_invisible`]), and the elements of the body that
+/// [`Options::exclude`] or an attribute excludes. Then returns the element that [`Options::main`] selects,
+/// without the hidden elements in it; moves several selected elements into a new one. `None` if the option is
+/// not set or selects nothing, in which case hidden elements stay.
 pub(super) fn select_content(dom: &mut Dom, options: &Options) -> Option<NodeId> {
     let body = dom.body();
     clean::remove_invisible(dom, body, options.article);
@@ -43,8 +43,10 @@ fn is_ignored(dom: &Dom, id: NodeId) -> bool {
 }
 
 /// Removes hidden elements from the page and, unless it marks its main region, what surrounds the content.
-/// Returns the element with the main region, into which the page's first-level heading is moved, unless that
-/// is a name of the site.
+/// Returns the element with the main region: the marked one, or else the only outermost `<article>` if it has
+/// most of the text, or else the body. Moves a first-level heading before the region into it
+/// ([`move_heading_into`]), unless that is a name of the site. On a page without a marked region, other than
+/// the home page, adds the name of the site in the header to `titles`.
 pub(super) fn isolate_region(dom: &mut Dom, titles: &mut Titles, is_home: bool) -> NodeId {
     let body = dom.body();
     clean::remove_hidden(dom, body, false);
@@ -61,6 +63,8 @@ pub(super) fn isolate_region(dom: &mut Dom, titles: &mut Titles, is_home: bool) 
     });
     let first = dom.descendants(root).find(|&id| dom.is_heading(id) && !dom.is_blank(id));
     let own = first.map(|id| shown_text(dom, id)).filter(|_| root != body);
+    // A heading is also the name of the site if a declared title consists of the region's first heading and
+    // it.
     let is_site = |heading: &str| own.as_deref().is_some_and(|own| titles.joins(own, heading));
     move_heading_into(dom, body, root, |heading| titles.is_site_name(heading) || is_site(heading));
     root
@@ -89,10 +93,10 @@ fn mark_title_of_doxygen(dom: &mut Dom, body: NodeId) {
     }
 }
 
-/// The first heading of the page, if it is a first-level heading in a header with the name of the site: the
-/// title that the page declares consists of the next heading and this one, which comes last unless it is a
-/// known name of the site. `None` if the next heading is in a footer, which may have the name of the site
-/// below the page's own heading.
+/// The first heading outside of `<nav>`, if it is a first-level heading in a header with the name of the
+/// site: the title that the page declares consists of the next heading and this one, which comes last unless
+/// it is a known name of the site. `None` in an article or a section, if the next heading is such a name
+/// itself, and if it is in a footer, which may have the name of the site below the page's own heading.
 fn find_logo_in_header(dom: &Dom, titles: &Titles, body: NodeId) -> Option<NodeId> {
     let is_in_header = |a| {
         dom.tag(a) == Tag::Header
@@ -120,13 +124,14 @@ const HEADERS: &[&str] =
 
 /// Finds the region that the page marks as its content: with `data-pagefind-body`, else with `<main>` or its
 /// role, else with the class or `itemprop` of a known generator. A generator's mark must occur once; if the
-/// page's only `<article>` contains the marked element, that article is the region, or else the nearest
-/// element around it that is marked as an entry ([`is_entry`]). `None` if no region is marked. Blank regions
-/// do not count.
+/// page's only outermost `<article>` contains the marked element, that article is the region, or else the
+/// nearest element around it that is marked as an entry ([`is_entry`]). `None` if no region is marked. Blank
+/// regions, and regions inside others of the same kind, do not count.
 ///
-/// Changes the tree: moves several regions into one new element, and removes links and lists of links beside
-/// a generator's content.
+/// Changes the tree: moves several regions into one new element, and removes what is beside a generator's
+/// content in a single region ([`remove_links_beside`]) or in an entry ([`remove_beside_in_entry`]).
 fn isolate_explicit_region(dom: &mut Dom, body: NodeId) -> Option<NodeId> {
+    // The regions with `data-pagefind-body`, those with `<main>`, and those of generators.
     let mut found: [Vec<NodeId>; 3] = Default::default();
     for id in dom.descendants(body) {
         let Some(element) = dom.element(id) else { continue };
@@ -166,18 +171,18 @@ fn isolate_explicit_region(dom: &mut Dom, body: NodeId) -> Option<NodeId> {
     (!regions.is_empty()).then(|| move_to_one_element(dom, &regions))
 }
 
-/// Whether an element is an entry in a vocabulary: microdata of an article, or a class of microformats. It
-/// has the date, the summary and the author of the content in it.
+/// Whether an element is an entry in a vocabulary: microdata of an article, a posting, a recipe or a review,
+/// or a class of microformats. It has the date, the summary and the author of the content in it.
 fn is_entry(dom: &Dom, id: NodeId) -> bool {
     let kind = dom.attribute(id, "itemtype").filter(|_| dom.has_attribute(id, "itemscope"));
     kind.is_some_and(|kind| ["Article", "Posting", "Recipe", "Review"].iter().any(|end| kind.ends_with(end)))
         || dom.has_class_in(id, &["hentry", "h-entry"])
 }
 
-/// Removes what an entry has beside its `content` and is not a part of it: lists of links and sidebars, and
-/// after the content also navigation, footers, elements named for sharing, comments and the like
-/// ([`AFTER_CONTENT`]), and elements with at least half of their text in links, each with the heading
-/// directly before it.
+/// Removes what an entry has beside its `content` and is not a part of it: lists of links and sidebars at any
+/// depth; and of the siblings after the content, or after an element around it, also navigation, footers,
+/// elements named for sharing, comments and the like ([`AFTER_CONTENT`]), and elements with at least half of
+/// their text in links. Also removes the heading directly before one of these siblings.
 fn remove_beside_in_entry(dom: &mut Dom, entry: NodeId, content: NodeId) {
     let measures = measure_elements(dom, entry);
     let is_linked = |id: NodeId| measures[id].linked > 0 && measures[id].linked * 2 >= measures[id].text;
@@ -245,8 +250,8 @@ fn remove_links_beside(dom: &mut Dom, main: NodeId, content: NodeId) {
     }
 }
 
-/// Whether a link leads to the page before, after or above, according to its `rel`, to a section of the same
-/// page, or to its source: the address contains `/edit/`, `/blob/` or `/tree/`.
+/// Whether a link leads to the page before, after or above, according to its `rel`, to a place on the same
+/// page, or to its source: the `rel` is `edit`, or the address contains `/edit/`, `/blob/` or `/tree/`.
 pub(super) fn leads_around(dom: &Dom, link: NodeId) -> bool {
     let rel = dom.attribute(link, "rel").unwrap_or_default();
     let href = dom.attribute(link, "href").unwrap_or_default();
@@ -263,7 +268,7 @@ fn has_link_or_button(dom: &Dom, id: NodeId) -> bool {
     dom.subtree(id).any(|d| is_control(dom, d))
 }
 
-/// Whether an element has letters or digits outside of links and buttons, or a heading or an image.
+/// Whether an element has letters or digits outside of links and buttons, or a heading or an image anywhere.
 fn has_own_text(dom: &Dom, root: NodeId) -> bool {
     let mut outside = dom.walk(root, |id| is_control(dom, id));
     dom.subtree(root).any(|id| dom.tag(id) == Tag::Img || dom.is_heading(id))
@@ -278,10 +283,11 @@ fn find_lone_article(dom: &Dom, body: NodeId) -> Option<NodeId> {
     }
 }
 
-/// Removes what surrounds the content of a page without a main region: headers without a first-level heading
-/// or a sentence, footers, search fields, blocks of links to the pages before and after, and blocks of links
-/// in elements named for navigation. Also removes a first-level heading for which `is_logo` returns true.
-/// Headers and footers inside an article, a section, a quote or a figure stay.
+/// Removes what surrounds the content of a page without a main region: headers, footers, search fields,
+/// blocks of links to the pages before and after, and blocks of links in elements named for navigation. Also
+/// removes a first-level heading for which `is_logo` returns true. Headers stay if they have a first-level
+/// heading, or a sentence and less than half of their text in links. Headers and footers inside an article, a
+/// section, a quote or a figure stay.
 fn remove_surroundings(dom: &mut Dom, body: NodeId, is_logo: impl Fn(&Dom, NodeId) -> bool) {
     let measures = measure_elements(dom, body);
     let steps = linked_steps(dom);
@@ -319,8 +325,8 @@ fn is_step(rel: &str) -> bool {
     matches!(rel, "next" | "prev" | "previous" | "up")
 }
 
-/// The addresses of the pages before, after and above, which the first [`MAX_LINKED_STEPS`] such `<link>`
-/// elements name.
+/// The addresses of the pages before, after and above, as the page writes them in the first
+/// [`MAX_LINKED_STEPS`] such `<link>` elements.
 fn linked_steps(dom: &Dom) -> HashSet<String> {
     let is_link = |id: &NodeId| dom.tag(*id) == Tag::Link && dom.attribute(*id, "rel").is_some_and(is_step);
     let links = dom.descendants(DOCUMENT).filter(is_link).take(MAX_LINKED_STEPS);
@@ -331,10 +337,13 @@ const MAX_LINKED_STEPS: usize = 20;
 
 /// Whether an element only links to the pages before, after and above, according to the `rel` of its links or
 /// to the `<link>` elements of the page, whose targets are `linked`. Links to the start, the index and the
-/// like may be among them, and each link may have a short label, such as "Next:". False if there is a
-/// heading or an image.
+/// like and links with an access key may be among them, and each link may have a short label, such as
+/// "Next:". Without a `rel` for such a page, two targets and one of the other links are needed. False if
+/// there is a heading or an image outside of the links.
 fn is_sequential_navigation(dom: &Dom, root: NodeId, linked: &HashSet<String>) -> bool {
     let is_start = |rel: &str| matches!(rel, "contents" | "index" | "start" | "top" | "first" | "last");
+    // `keys`: links to `linked` with an access key. `is_marked`: whether a link leads to the start or the
+    // like, or has an access key. `named`: the targets among `linked`.
     let (mut links, mut labels, mut keys, mut has_step, mut is_marked) = (0, 0, 0, false, false);
     let mut named = HashSet::new();
     for id in dom.walk(root, |id| dom.tag(id) == Tag::A) {
@@ -366,8 +375,8 @@ const MAX_LABEL: usize = 12;
 
 /// Removes what is not content even inside the main region: navigation, lists of the page's own sections
 /// below a heading for them, the title of such a list in a `<nav>`, permalinks and buttons that copy. Keeps a
-/// `<nav>` that contains a paragraph of text or a tab, that is a panel, or that has neither links nor
-/// buttons. A fragment keeps the lists.
+/// `<nav>` that contains a paragraph of text ([`holds_paragraph`]) or a tab, that is a panel, or that has
+/// neither links nor buttons. A fragment keeps the lists.
 pub(super) fn remove_navigation(dom: &mut Dom, root: NodeId, is_fragment: bool) {
     // Computed when first needed, because most pages need neither value.
     let (measures, panels) = (OnceCell::new(), OnceCell::new());
@@ -431,7 +440,8 @@ fn links_to_own_places(dom: &Dom, id: NodeId, count: usize) -> bool {
 }
 
 /// The element with the title of a table of contents, such as "On this page": the one before the table, or
-/// else before the nearest of three elements around it. The title of a list must be a heading.
+/// else before the nearest of three elements around it. The title of a list must be a heading. `None` if the
+/// text of the element is not one of [`CONTENTS`].
 fn title_of_contents(dom: &Dom, list: NodeId) -> Option<NodeId> {
     let title = dom.ancestors(list).take(4).find_map(|id| dom.previous_element(id))?;
     if matches!(dom.tag(list), Tag::Ul | Tag::Ol) && !dom.subtree(title).any(|id| dom.is_heading(id)) {
@@ -470,7 +480,8 @@ fn move_to_one_element(dom: &mut Dom, nodes: &[NodeId]) -> NodeId {
 }
 
 /// Moves the last first-level heading before the main content `root` to its beginning. Does nothing if the
-/// content has a first-level heading or is the whole body. Ignores headings for which `is_logo` returns true.
+/// content is empty, has a first-level heading, is the whole body, or is inside that heading. Ignores
+/// headings for whose text `is_logo` returns true.
 pub(super) fn move_heading_into(dom: &mut Dom, body: NodeId, root: NodeId, is_logo: impl Fn(&str) -> bool) {
     if dom.find(root, Tag::H1).is_some() || root == body {
         return;

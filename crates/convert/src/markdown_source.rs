@@ -16,7 +16,7 @@ struct Renderers {
 
 /// Replaces Markdown source by a code block with it, because the parts of a page that are not visible until a
 /// script runs would otherwise be missing or on one line. It stays source: HTML in it is not checked. A
-/// `<script>` that no element around it renders, with no more text than the rest of the page, is a copy for
+/// `<script>` that its parent does not render, with no more text than the rest of the page, is a copy for
 /// tools and stays hidden. With Markdeep, the whole body is source, unless at least half of its text is in
 /// elements.
 pub(super) fn show_markdown_source(dom: &mut Dom) {
@@ -78,9 +78,11 @@ fn has_marks(text: &str) -> bool {
     text.lines().any(begins) || ["](", "**"].iter().any(|mark| text.contains(mark))
 }
 
-/// Whether the text of an element is Markdown that a script renders. An attribute that says so may also mean
-/// the origin of HTML, so outside of slides the text needs marks of Markdown. Except in `<script>`,
-/// `<textarea>` and `<xmp>`, it must also have several lines and no elements.
+/// Whether the text of an element is Markdown that a script renders. `data-markdown` says so, but may also
+/// mean the origin of HTML, so outside of slides (`<section>`) the text needs marks of Markdown. Except in
+/// `<script>`, `<textarea>` and `<xmp>`, it must also have several lines and no elements. A `<script>` needs
+/// a type for it, a `<textarea>` the id that remark reads or a parent with the attribute, an `<xmp>`
+/// Strapdown.
 fn is_source(dom: &Dom, id: NodeId, renderers: Renderers) -> bool {
     let is_marked = |id: NodeId| dom.has_attribute(id, "data-markdown");
     let text =
@@ -101,8 +103,8 @@ fn is_source(dom: &Dom, id: NodeId, renderers: Renderers) -> bool {
     }
 }
 
-/// Adds a code block with Markdown, without a parent. Removes the indentation that all lines share, and blank
-/// lines at both ends.
+/// Adds a code block with Markdown, without a parent. Removes the indentation that all lines with text share,
+/// then empty lines at the start and white space at the end.
 fn code_block(dom: &mut Dom, source: &str) -> NodeId {
     let lines = || source.lines().filter(|line| !line.trim().is_empty());
     let indentation = lines().map(|line| line.len() - line.trim_start_matches([' ', '\t']).len()).min();

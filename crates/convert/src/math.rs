@@ -26,7 +26,8 @@ impl Formula {
 }
 
 /// The formula that an element shows; `None` if it shows no formula, or one whose TeX is missing or cannot be
-/// read. For output of MathJax without TeX, [`Formula::tex`] is empty instead.
+/// read. For output of MathJax without TeX, [`Formula::tex`] is empty instead. The TeX of a `<math>` is its
+/// annotation, or else its text alternative if that is TeX, or else `data-latex` or its MathML.
 pub(super) fn read_formula(dom: &Dom, id: NodeId) -> Option<Formula> {
     let (tex, is_display) = match dom.tag(id) {
         Tag::Math => {
@@ -52,7 +53,7 @@ pub(super) fn read_formula(dom: &Dom, id: NodeId) -> Option<Formula> {
 }
 
 /// The formula in an element of KaTeX, MathJax or another renderer, recognized by its name, classes or
-/// attributes. The TeX is empty if only a script after the element has it.
+/// attributes. The TeX is empty for output of MathJax without TeX, which only a script after it may have.
 fn read_renderer_element(dom: &Dom, id: NodeId) -> Option<Formula> {
     // Markdown renderers such as Comrak mark formulas with this attribute.
     if let Some(style) = dom.attribute(id, "data-math-style") {
@@ -67,6 +68,8 @@ fn read_renderer_element(dom: &Dom, id: NodeId) -> Option<Formula> {
             dom.tag(id) == Tag::Div || dom.name(id) == "d-math" && dom.has_attribute(id, "block");
         return Some(Formula { tex: clean_tex(&tex)?, is_display });
     }
+    // Each class below contains one of these parts, without its first letter if that may be a capital. Only
+    // elements with an unknown name may be formulas without such a class, by their name or an attribute.
     if dom.tag(id) != Tag::Other && !["ath", "atex", "temml", "mjx"].iter().any(|part| class.contains(part)) {
         return None;
     }
@@ -121,8 +124,8 @@ fn read_renderer_element(dom: &Dom, id: NodeId) -> Option<Formula> {
 /// the equals sign and for the number.
 const EQUATION_TABLES: &[&str] = &["ltx_equation", "ltx_equationgroup", "ltx_eqn_table"];
 
-/// The equations in a table of LaTeXML, as one formula; `None` if the table has no equation, or other text,
-/// such as a number without parentheses.
+/// The equations in a table of LaTeXML, as one formula with their numbers as `\tag`; `None` if the table has
+/// no equation, one whose TeX cannot be read, or other text, such as a number without parentheses.
 fn read_equations(dom: &Dom, table: NodeId) -> Option<String> {
     let mut rows: Vec<String> = Vec::new();
     let (mut is_aligned, mut has_number) = (false, false);
@@ -203,7 +206,8 @@ const DELIMITERS: [(&str, &str, bool); 4] =
     [("$$", "$$", true), ("\\[", "\\]", true), ("\\(", "\\)", false), ("$", "$", false)];
 
 /// Removes the delimiters of a formula. The second value is whether they delimit a display formula. `None` if
-/// the text has neither delimiters nor TeX syntax, and so is not a formula, or if it has several formulas.
+/// the text has neither delimiters nor TeX syntax, and so is not a formula, if the delimiter at its start has
+/// no counterpart at its end, or if it has several formulas.
 fn strip_delimiters(text: &str) -> Option<(&str, bool)> {
     let Some((start, end, is_display)) = DELIMITERS.into_iter().find(|(start, ..)| text.starts_with(start))
     else {
@@ -235,7 +239,7 @@ fn has_dollar(tex: &str) -> bool {
     false
 }
 
-/// The TeX in the `<annotation>` of a MathML formula.
+/// The TeX in the first `<annotation>` of a MathML formula whose encoding is TeX.
 fn tex_annotation(dom: &Dom, math: NodeId) -> Option<String> {
     let is_tex = |&id: &NodeId| {
         dom.name(id) == "annotation"
@@ -298,7 +302,7 @@ pub(super) fn add_text_with_formulas(text: &str, out: &mut Inline) {
 const ENVIRONMENTS: [&str; 6] = ["align", "equation", "gather", "multline", "eqnarray", "alignat"];
 
 /// The environment at the start of `text`, with its `\begin` and `\end`. `None` if it is longer than 2000
-/// bytes, or not in [`ENVIRONMENTS`].
+/// bytes or has no end, and for names that are not in [`ENVIRONMENTS`] with or without a `*` at the end.
 fn environment(text: &str) -> Option<&str> {
     let name = clip(text.strip_prefix("\\begin{")?, 20).split_once('}')?.0;
     if !ENVIRONMENTS.contains(&name.trim_end_matches('*')) {
@@ -310,7 +314,7 @@ fn environment(text: &str) -> Option<&str> {
 }
 
 /// The first formula in `text`: where it starts, its TeX of at most 2000 bytes, where it ends, and whether it
-/// is a display formula. Skips longer formulas, prices, and dollar signs after a backslash.
+/// is a display formula. Skips empty and longer formulas, prices, and dollar signs after a backslash.
 fn next_formula(text: &str) -> Option<(usize, &str, usize, bool)> {
     let mut from = 0;
     while let Some(at) = text[from..].find(['$', '\\']).map(|i| from + i) {

@@ -3,7 +3,8 @@
 use super::dom::{Dom, NodeId, collapse};
 
 /// Writes presentation MathML, or the elements that MathJax 3 replaces it with, as TeX. Leaves out
-/// annotations, spaces and phantoms; an unknown element is a row of its children. The recursion is bounded,
+/// annotations, spaces and phantoms; of `<semantics>`, writes only the first part, and of `<maction>` only
+/// the selected one. An unknown element is a row of its children, or its text. The recursion is bounded,
 /// because the parser limits the depth of the tree.
 pub(super) fn mathml_to_tex(dom: &Dom, id: NodeId) -> String {
     let name = dom.name(id);
@@ -53,7 +54,8 @@ pub(super) fn mathml_to_tex(dom: &Dom, id: NodeId) -> String {
 }
 
 /// Writes an element without operands: `<mi>`, `<mn>`, `<mo>`, `<mtext>` or `<ms>`. Empty for invisible
-/// operators.
+/// operators. A text in `<mtext>` or `<ms>`, and several ASCII characters in `<mi>`, become `\text{…}`, and a
+/// text of one no-break space becomes `~`.
 fn token(dom: &Dom, id: NodeId, name: &str) -> String {
     let text = leaf_text(dom, id);
     match (name, &*text) {
@@ -297,7 +299,8 @@ fn escape_with(text: &str, command: impl Fn(char) -> Option<&'static str>) -> St
     out
 }
 
-/// The TeX command for a Greek letter or an operator that MathML writes as a character.
+/// The TeX command for a Greek letter or an operator that MathML writes as a character, with spaces around
+/// binary operators and relations. `None` for all texts that are not in the list.
 fn tex_symbol(text: &str) -> Option<&'static str> {
     #[rustfmt::skip]
     const SYMBOLS: &[(&str, &str)] = &[
@@ -315,6 +318,7 @@ fn tex_symbol(text: &str) -> Option<&'static str> {
 /// The operands of a MathJax element in MathML order. MathJax wraps them in boxes, and orders some by their
 /// position on the screen.
 fn mathjax_operands(dom: &Dom, id: NodeId, name: &str) -> Vec<NodeId> {
+    // A box in `<mjx-munderover>` contains two of its operands, so it is not one itself.
     let boxes = dom.outermost(id, |d| {
         matches!(
             dom.name(d),

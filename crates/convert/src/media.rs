@@ -126,7 +126,8 @@ pub(super) fn bare_address(dom: &Dom, link: NodeId) -> Option<String> {
 
 /// The text for a link with a symbol, which the caller has found to have neither text nor label: the address
 /// of a `mailto:`, `tel:` or `sms:` link, or else the host of another site. `None` for other links, for those
-/// that share or edit the page, and if a text or a link beside the link says the same.
+/// that share or edit the page or have more than 2000 bytes, and if a text or a link beside the link says the
+/// same.
 pub(super) fn label_of_symbol_link(dom: &Dom, link: NodeId, base: Option<&Url>) -> Option<String> {
     let is_symbol = |d: NodeId| {
         matches!(dom.tag(d), Tag::Svg | Tag::I | Tag::Img) || dom.classes(d).any(|c| c.contains("icon"))
@@ -267,8 +268,9 @@ pub(super) fn add_description(dom: &Dom, id: NodeId, alt: &str, out: &mut Inline
     }
 }
 
-/// Whether the link around an image, or an element near it in the same cell or list item, has the image's
-/// description as its text, or has an image with the same description and an address.
+/// Whether the link around an image, or one of the nodes near it in the same cell or list item, contains a
+/// text that is the image's description, or another image with the same description and an address. The nodes
+/// near it are three on each side of the image and of the two elements around it.
 fn is_repeated_beside(dom: &Dom, id: NodeId, alt: &str) -> bool {
     // Do not look outside of a cell or a list item: another one may have the same text or image by chance.
     let is_cell = |a: &NodeId| matches!(dom.tag(*a), Tag::Td | Tag::Th | Tag::Li | Tag::Dd);
@@ -288,9 +290,9 @@ fn is_repeated_beside(dom: &Dom, id: NodeId, alt: &str) -> bool {
     })
 }
 
-/// The address of an image: from an attribute in [`LAZY_SOURCES`], else from `src`, else from `srcset` or the
-/// first `<source>` of its `<picture>`, else from another attribute whose name ends with `src`. Ignores
-/// placeholders; a `src` that may be one comes last.
+/// The address of an image: from an attribute in [`LAZY_SOURCES`], else from `src`, else the largest in
+/// `srcset` or in the first `<source>` of its `<picture>`, else, without a `src`, from another attribute
+/// whose name ends with `src`. Ignores placeholders; a `src` that may be one comes last.
 fn image_source(dom: &Dom, id: NodeId) -> Option<String> {
     let plain = dom.first_attribute(id, &["src"]).filter(|s| !is_placeholder_image(s));
     let mut lazy = LAZY_SOURCES.iter().filter_map(|name| dom.first_attribute(id, &[name]));
@@ -316,8 +318,8 @@ fn image_source(dom: &Dom, id: NodeId) -> Option<String> {
         .or_else(plain)
 }
 
-/// The address in the first attribute, other than `src`, whose name ends with `src`. Each lazy-loading script
-/// has its own, such as `nitro-lazy-src`.
+/// The first address ([`is_image_address`]) in an attribute, other than `src`, whose name ends with `src`.
+/// Each lazy-loading script has its own, such as `nitro-lazy-src`.
 fn other_lazy_source(dom: &Dom, id: NodeId) -> Option<String> {
     let attributes = dom.element(id)?.attributes.iter();
     let mut named = attributes.filter(|attribute| attribute.name.local.ends_with("src"));
@@ -385,9 +387,10 @@ fn is_lightbox_copy(dom: &Dom, id: NodeId) -> bool {
         .is_some_and(|href| dom.first_attribute(id, &["src"]) == Some(href))
 }
 
-/// The text that a form control shows and visitors cannot change: that of a `readonly` field, or the label of
-/// an `<input>` that is a button. `None` for other controls, for empty texts, and for controls that are
-/// hidden from screen readers or in `<pre>`, which hold copies for scripts.
+/// The text that a form control shows and visitors cannot change: that of a `readonly` `<textarea>` or
+/// `<input>` for text or a URL, or the label of an `<input>` that is a button. `None` for other controls, for
+/// empty texts, and for controls that are hidden from screen readers or in `<pre>`, which hold copies for
+/// scripts.
 pub(super) fn control_text(dom: &Dom, id: NodeId) -> Option<String> {
     let is_readonly = dom.has_attribute(id, "readonly");
     let text = match (dom.tag(id), dom.attribute(id, "type").unwrap_or("text")) {

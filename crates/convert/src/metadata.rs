@@ -35,8 +35,9 @@ const MAX_VALUE: usize = 1000;
 
 /// Reads the metadata of the page at `url` except its title. The author and the dates come from JSON-LD if it
 /// has them, other values from `<meta>` first. The title depends on the headings of the main region, so the
-/// second value has the declared titles to choose from. The third is the address to which the page redirects
-/// with `<meta>`, escaped for Markdown; `None` if that is `url`.
+/// second value has the declared titles to choose from. The third is the first usable address to which the
+/// page redirects with `<meta>`, escaped for Markdown. A redirect to `url` itself, which reloads the page,
+/// does not count, regardless of the fragment.
 ///
 /// `site_name` is the name of the site, if the caller knows it.
 pub(super) fn read_metadata(
@@ -52,6 +53,7 @@ pub(super) fn read_metadata(
     let site = first(&["og:site_name", "application-name"]).or(data.site);
     let names = site.as_deref().into_iter().chain(head.logos.iter().map(String::as_str)).chain(site_name);
     let site_names = names.map(site_key).collect();
+    // A title in JSON-LD counts only if `<title>` contains it or is missing.
     let declared = [
         data.title.filter(|t| head.title.as_ref().is_none_or(|h| h.contains(t.as_str()))),
         first(&["og:title", "twitter:title", "dc.title"]),
@@ -155,7 +157,8 @@ impl Titles {
             && self.is_site_name(&shown_text(dom, id))
     }
 
-    /// Whether a heading below `root`, other than the logo, is the title that the page declares.
+    /// Whether one of the first [`MAX_HEADINGS`] headings below `root`, other than the logo, is a title that
+    /// the page declares, without the name of the site. A title that is only this name does not count.
     pub(super) fn has_title_heading(&self, dom: &Dom, root: NodeId) -> bool {
         let is_heading = |&id: &NodeId| dom.is_heading(id) && !self.is_logo(dom, id);
         let headings = dom.descendants(root).filter(is_heading).take(MAX_HEADINGS);
@@ -299,7 +302,7 @@ pub fn title_without<'a>(title: &'a str, site_name: &str) -> &'a str {
 }
 
 /// The texts before the first separator and after the last separator of a title, or the whole title if it has
-/// no separator. One of them may be the name of the site.
+/// no separator, without separators at its ends. One of them may be the name of the site.
 pub fn title_ends(title: &str) -> HashSet<&str> {
     let cut = |find: fn(&str, &str) -> Option<usize>| {
         SEPARATORS.iter().filter_map(move |s| find(title, s).map(|at| (at, at + s.len())))
@@ -395,7 +398,9 @@ fn refresh_target(content: &str) -> Option<&str> {
 
 impl Head {
     /// Reads the whole document, because pages may have `<meta>` in the body. The first `<title>` with text
-    /// outside of a drawing counts, and the last canonical link with an address.
+    /// outside of a drawing counts, and the last canonical link with an address. Leaves out redirects in
+    /// `<noscript>`, dates of parts ([`is_of_part`]), and several different values of `datePublished` or of
+    /// `dateModified`.
     fn read(dom: &Dom, base: Option<&Url>) -> Self {
         let mut head = Self::default();
         let is = |id, name, value: &str| {
@@ -549,7 +554,8 @@ fn read_text(value: &str) -> String {
     collapse(&dom.text_content(dom.body()))
 }
 
-/// Returns the first value of each property in the JSON-LD for articles, pages and the site.
+/// Returns the first value of each property in the JSON-LD: the dates of articles and pages, the title, the
+/// author and the description of articles, and the name of the site. Other values are missing.
 fn read_articles(dom: &Dom) -> Metadata {
     let mut data = Metadata::default();
     let items: Vec<Value> = read_structured_data(dom).collect();

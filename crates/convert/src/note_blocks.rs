@@ -8,10 +8,11 @@ use std::collections::{BTreeMap, HashMap};
 const MAX_NUMBER: usize = 3;
 
 /// Puts a `<div>` around each of the notes that begin at `targets`, which have the numbers of the notes as
-/// keys, if these are in different children of one element. A note begins with its target, or with the line
-/// of its target if no other note begins or goes on there, and ends before the next note. The last note ends
-/// before the next block, or with the element if there are blocks between other notes. Changes nothing if a
-/// note would have no text but its number. Returns whether the tree has changed.
+/// keys, if these are in different children of one element, which is no list, `<table>` or row. A note begins
+/// with its target, or with the line of its target if no other note begins or goes on there, and ends before
+/// the next note. The last note ends before the next block, or with the element if there are blocks between
+/// other notes. Targets in the same child are one note. Changes nothing if a note would have no text but its
+/// number. Returns whether the tree has changed.
 pub(super) fn divide_notes(dom: &mut Dom, targets: &BTreeMap<String, NodeId>) -> bool {
     let ids: Vec<NodeId> = targets.values().copied().collect();
     let Some(parent) = common_parent(dom, &ids) else { return false };
@@ -81,7 +82,8 @@ fn divide<'a>(
     starts.iter().zip(ends).map(|(&(start, number), end)| (start, end, number)).collect()
 }
 
-/// Whether an element is a link or a number at the end of a line.
+/// Whether an element is a link or has at most [`MAX_NUMBER`] letters and digits, and no letter or digit
+/// follows it on its line.
 fn ends_line(dom: &Dom, id: NodeId) -> bool {
     let is_line = |&id: &NodeId| !dom.tag(id).is_block() && dom.tag(id) != Tag::Br;
     (dom.tag(id) == Tag::A || dom.letters(id) <= MAX_NUMBER)

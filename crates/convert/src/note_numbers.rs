@@ -56,9 +56,10 @@ pub(super) fn raised_numbers(dom: &Dom, root: NodeId) -> Vec<RaisedNumber> {
 const BEFORE_EXPONENTS: [&str; 13] =
     ["m", "cm", "mm", "km", "dm", "nm", "µm", "ft", "in", "yd", "mi", "s", "10"];
 
-/// Whether a raised number is a part of a fraction, or an exponent of a unit, of ten or of a variable. A
-/// slash is that of a fraction if a digit, `<sub>`, `<small>` or `<span>` follows. A 1 after a unit or ten is
-/// no exponent, because that would not be written.
+/// Whether a raised number is a part of a fraction, or an exponent of a unit, of ten or of a variable, which
+/// is a single letter from `i` to `k`, `n`, or from `p` to `z`. A `<sub>` after the number is a denominator,
+/// and a slash is that of a fraction if a digit, `<sub>`, `<small>` or `<span>` follows. A 1 after a unit or
+/// ten is no exponent, because that would not be written.
 fn is_expression(dom: &Dom, raised: NodeId) -> bool {
     let next = dom.node(raised).next;
     let is_fraction = |next| {
@@ -94,8 +95,9 @@ pub(super) fn is_isotope(dom: &Dom, note: NodeId, raised: NodeId) -> bool {
 /// Maximum length in bytes of a number at the start of a note.
 const MAX_NUMBER: usize = 16;
 
-/// The rest of `text` after a leading `number`, which may have the digits of another script, and punctuation;
-/// `None` if `text` does not begin with these, or if the number goes on, as in `1.5`.
+/// The rest of `text` after a leading `number`, which may have the digits of another script and a bracket
+/// before it, and punctuation; `None` if `text` does not begin with these, or if the number goes on, as in
+/// `1.5`.
 pub(super) fn numbered_text<'a>(text: &'a str, number: &str) -> Option<&'a str> {
     const ENDS: [char; 4] = ['.', ')', ']', ':'];
     let text = text.strip_prefix('[').unwrap_or(text);
@@ -115,7 +117,8 @@ pub(super) fn starting_number(dom: &Dom, paragraph: NodeId, numbers: &HashSet<St
     bold.filter(is_known).or_else(|| punctuated_number(dom, paragraph).filter(is_known))
 }
 
-/// The number at the start of an element, if `.`, `)`, `]` or `:` follows, as in `1.` and `[1]`.
+/// The number in ASCII digits at the start of an element, if `.`, `)`, `]` or `:` follows, as in `1.` and
+/// `[1]`, but not in `1.5`.
 fn punctuated_number(dom: &Dom, id: NodeId) -> Option<String> {
     let text = dom.collapsed_text(id);
     let digits = text.strip_prefix('[').unwrap_or(&text);
@@ -123,7 +126,7 @@ fn punctuated_number(dom: &Dom, id: NodeId) -> Option<String> {
     (!digits.is_empty() && numbered_text(&text, digits).is_some()).then(|| digits.to_owned())
 }
 
-/// The bold element directly around the first text of a note.
+/// The `<b>` or `<strong>` directly around the first text of a note.
 pub(super) fn bold_start(dom: &Dom, note: NodeId) -> Option<NodeId> {
     let parent = dom.parent(first_text(dom, note)?)?;
     matches!(dom.tag(parent), Tag::B | Tag::Strong).then_some(parent)
@@ -139,7 +142,8 @@ pub(super) fn is_aside(dom: &Dom, id: NodeId) -> bool {
 
 /// The notes in asides ([`is_aside`]) with their numbers: the items of a list that is alone in the aside; or
 /// the aside itself, if it begins with a number; or its children, if several do so. All numbers must be those
-/// of `references` in the block before the aside. Those of a list in an `<aside>` need only be in `numbers`.
+/// of `references` in the block before the aside, or else the aside has no notes. Those of a list must be in
+/// `numbers`, which is enough in an `<aside>`.
 pub(super) fn notes_in_asides(
     dom: &Dom,
     root: NodeId,

@@ -45,9 +45,10 @@ const MAX_EXCERPT: usize = 80;
 /// Maximum length in bytes of an attribute in [`Omission::tag`].
 const MAX_ATTRIBUTE: usize = 60;
 
-/// The elements that were left out, and the outermost ones outside the main region `root`, in document order.
-/// Elements without letters or digits are not listed, nor are scripts and styles, which are detached without
-/// a rule. Of several rules for an element, the first one is listed.
+/// The elements that were left out, and the outermost ones outside the main region `root`, in the order of
+/// their ids: that of the page, except that elements which the converter added come last. Elements without
+/// letters or digits are not listed, nor are scripts and styles, which are detached without a rule. Of
+/// several rules for an element, the first one is listed.
 pub(super) fn list_omissions(dom: &Dom, root: NodeId) -> Vec<Omission> {
     let body = dom.body();
     let mut nodes = dom.omitted.borrow().clone();
@@ -90,8 +91,11 @@ fn abbreviated_start_tag(dom: &Dom, id: NodeId) -> String {
     tag + ">"
 }
 
-/// Compares the letters and digits of the text below `roots` with those of `blocks`. A text that `blocks`
-/// have at another place is not missing, but each place counts for one text only.
+/// Counts the letters and digits of the texts below `roots` that `blocks` do not have. A text that `blocks`
+/// have at another place is not missing, but each place counts for one text only. An element that a rule
+/// leaves out is missing as a whole if the last rule for it is a loss ([`Rule::is_loss`]); otherwise, its
+/// text is not compared and not counted in [`Loss::of`]. The first missing text is the one with the lowest
+/// id.
 pub(super) fn find_loss(dom: &Dom, roots: impl Iterator<Item = NodeId>, blocks: &[Block]) -> Loss {
     let omitted = dom.omitted.borrow();
     let skipped: HashMap<NodeId, Rule> = omitted.iter().copied().collect();

@@ -49,8 +49,9 @@ pub(super) struct Panels {
 }
 
 impl Panels {
-    /// Reads the ids in `aria-controls`, `data-target` and similar attributes, those of notes that references
-    /// name, the fragments of links, and the strings in `onclick`.
+    /// Reads the controlled ids from `aria-controls`, `data-target` and similar attributes, from references
+    /// to notes, and from the fragments of tabs and other links that toggle an element. Reads the other
+    /// targets from the fragments of all links, the strings in `onclick`, `data-src` and `data-tab`.
     pub(super) fn read(dom: &Dom) -> Self {
         let (mut ids, mut targets) = (HashSet::new(), HashSet::new());
         for (id, element) in dom.descendants(DOCUMENT).filter_map(|id| Some((id, dom.element(id)?))) {
@@ -86,8 +87,9 @@ impl Panels {
         Self { controlled: ids, targets }
     }
 
-    /// Whether the element is a tab panel, the panel of an accordion, or another one that a control can open.
-    /// An element with the role of a dialog is none.
+    /// Whether the element is a panel by its role, its class or that of its parent, or if a control opens it.
+    /// If it is only in `targets` or shown by a framework ([`is_shown_by_script`]), it must be a block of
+    /// text ([`is_text_block`]) outside of forms. An element with the role of a dialog is none.
     pub(super) fn contains(&self, dom: &Dom, id: NodeId) -> bool {
         match dom.attribute(id, "role").unwrap_or_default() {
             "tabpanel" => return true,
@@ -123,8 +125,8 @@ fn is_shown_by_script(dom: &Dom, id: NodeId) -> bool {
 /// Attributes with a click handler, in plain HTML, Alpine and Vue.
 const CLICKS: [&str; 4] = ["onclick", "@click", "x-on:click", "v-on:click"];
 
-/// Whether an element is a block that is not a dialog, has no role, and is not a menu: most of its text is
-/// not in links.
+/// Whether an element is a block that is not a dialog, has no role, and is not a menu: less than half of its
+/// letters and digits are in links. False if it has none.
 fn is_text_block(dom: &Dom, id: NodeId) -> bool {
     let linked = || dom.outermost(id, |d| dom.tag(d) == Tag::A).into_iter().map(|link| dom.letters(link));
     is_plain_block(dom, id) && linked().sum::<usize>() * 2 < dom.letters(id)
@@ -158,7 +160,8 @@ pub(super) fn follows_control(dom: &Dom, id: NodeId) -> bool {
 
 /// Whether a hidden element is a closed panel, judging by its place: an answer to a term or a question, the
 /// text of a heading that has no other, an item beside items that are shown, or the rest of a text before a
-/// link that opens it. Forms, dialogs, menus, footers, templates and parts of these are not panels.
+/// link that opens it. Forms, dialogs, menus, footers, templates and parts of these are not panels, nor are
+/// elements with one of [`OTHERS`] in a class or the id.
 pub(super) fn is_closed_panel(dom: &Dom, id: NodeId) -> bool {
     let is_enclosed = |a: NodeId| {
         matches!(dom.tag(a), Tag::Form | Tag::Dialog | Tag::Nav | Tag::Menu | Tag::Button | Tag::Footer)
@@ -177,8 +180,10 @@ pub(super) fn is_closed_panel(dom: &Dom, id: NodeId) -> bool {
 }
 
 /// Whether a hidden element is the page itself, which a script shows later, for example to avoid a flash of
-/// text without styles: it contains the main region, or most of the words and either the only first-level
-/// heading or, with `visibility: hidden`, paragraphs. `root` is the part of the page that is converted.
+/// text without styles: it contains the main region, or most of the words and either all first-level headings
+/// or, with a `visibility` in its style, paragraphs. Dialogs, menus, forms, elements with another role, and
+/// those with one of [`OTHERS`] in a class or the id are none. `root` is the part of the page that is
+/// converted.
 pub(super) fn is_hidden_page(dom: &Dom, root: NodeId, id: NodeId, has_most_words: bool) -> bool {
     let is_main = |d: NodeId| dom.tag(d) == Tag::Main || dom.attribute(d, "role") == Some("main");
     let headings = |of| {
@@ -217,8 +222,10 @@ fn is_answer(dom: &Dom, id: NodeId) -> bool {
         || dom.tag(id).is_block() && dom.ancestors(id).take(2).any(is_accepted)
 }
 
-/// Whether the place of a hidden block is that of a panel: beside a shown one, or after a short title that is
-/// a question, a heading or a link for a script, or where a class names panels. After a form, it is not.
+/// Whether the place of a hidden block is that of a panel: beside a shown one, or after a short title without
+/// form fields. This is a question, a link for a script, or a heading whose section ends with the block, or a
+/// class of the title, of the block or of two elements around the block names panels. Without such a text
+/// before it, only a class of the block for the content of a tab counts.
 fn is_panel(dom: &Dom, id: NodeId) -> bool {
     if is_beside_shown(dom, id) {
         return true;
@@ -297,8 +304,8 @@ fn is_alike(dom: &Dom, id: NodeId, other: NodeId) -> bool {
     dom.classes(id).take(8).all(|class| dom.classes(other).take(16).any(|c| c == class))
 }
 
-/// Whether an element is the rest of a text: it has at least three words and continues a text, and a link or
-/// button that opens it follows.
+/// Whether an element is the rest of a text: it has at least three words and continues a text, and a link for
+/// a script or, after a `<span>`, a button follows.
 fn is_rest_of_text(dom: &Dom, id: NodeId) -> bool {
     let is_block = dom.tag(id).is_block();
     if !(dom.tag(id) == Tag::Span || is_block && is_text_block(dom, id)) {
@@ -326,7 +333,7 @@ fn is_script_link(dom: &Dom, id: NodeId) -> bool {
 }
 
 /// The trimmed text of an element; `None` if it is empty or longer than [`MAX_TITLE`], or if the element has
-/// more than 50 nodes.
+/// more than 50 nodes or much white space.
 fn short_text(dom: &Dom, id: NodeId) -> Option<String> {
     let mut text = String::new();
     for (count, node) in dom.subtree(id).enumerate() {

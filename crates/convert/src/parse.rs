@@ -75,7 +75,7 @@ struct Feeder<'a> {
 }
 
 impl Feeder<'_> {
-    /// Feeds the whole page. `None` if the document has reached its maximum number of nodes before.
+    /// Feeds the whole page. `None` if the document has reached its maximum number of nodes before its end.
     fn feed(&mut self) -> Option<()> {
         let page = self.html.as_bytes();
         let mut at = 0;
@@ -97,8 +97,10 @@ impl Feeder<'_> {
         self.feed_to(page.len())
     }
 
-    /// Feeds a start tag and, if the tree builder reads no tags after it, passes over the element's text.
-    /// Returns where its end tag or, if there is none, the page ends.
+    /// Feeds a start tag. If the tree builder reads no tags after it, passes over the element's text, which
+    /// is fed with what follows, and returns where its end tag or, if there is none, the page ends.
+    /// Otherwise, returns where the start tag ends. `None` if the document has reached its maximum number of
+    /// nodes.
     fn feed_raw_text(&mut self, start: &ScannedTag<'_>) -> Option<usize> {
         self.feed_to(start.end)?;
         if !self.tokenizer.sink.is_raw.get() {
@@ -112,7 +114,8 @@ impl Feeder<'_> {
         Some(end_tag.end)
     }
 
-    /// Feeds the page up to the excess attributes of a tag, and leaves these out.
+    /// Feeds the page up to the excess attributes of a tag, and leaves these out. Does nothing without them.
+    /// `None` as for [`Self::feed_to`].
     fn leave_out(&mut self, excess: Option<(usize, usize)>) -> Option<()> {
         if let Some((start, end)) = excess {
             self.feed_to(start)?;

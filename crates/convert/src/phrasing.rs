@@ -178,8 +178,8 @@ impl<'a> Converter<'a> {
 
     /// Writes an element whose meaning is not in its text: a check mark or a cross at the start of an item,
     /// an image by its role or in AMP, a checkbox in a cell, a disabled one elsewhere, or a control with a
-    /// fixed text. Leaves out the names of symbols in fonts, and in articles buttons. Returns `false` for
-    /// other elements.
+    /// fixed text: that of a field as code. Leaves out the names of symbols in fonts, and in articles the
+    /// `<input>` buttons. Returns `false` for other elements.
     fn write_symbol(&self, id: NodeId, out: &mut Inline) -> bool {
         let dom = self.dom;
         // A disabled checkbox shows a state. In a list, the checkbox belongs to the item.
@@ -434,8 +434,8 @@ impl<'a> Converter<'a> {
     }
 
     /// Writes a link. Writes only its content if the address is missing or unusable, or if the link is in a
-    /// heading and leads to the same page. Writes only its text if that is autolinked. Outside of headings,
-    /// [`Self::write_labeled_link`] writes a link without content.
+    /// heading and leads to the same page. In exact mode, an empty address is usable. Writes only its text if
+    /// that is autolinked. Outside of headings, [`Self::write_labeled_link`] writes a link without content.
     fn write_link(&self, id: NodeId, out: &mut Inline) {
         let dom = self.dom;
         let empty = || (self.mode.is_exact && dom.attribute(id, "href") == Some("")).then(String::new);

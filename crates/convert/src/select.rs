@@ -166,6 +166,7 @@ impl Element for ElementRef<'_> {
         self.dom.attribute(self.id, "id").is_some_and(|own| case.eq(own.as_bytes(), id.0.as_bytes()))
     }
 
+    /// Reads only the first 2000 bytes of the attribute, like [`Dom::classes`].
     fn has_class(&self, class: &Name, case: CaseSensitivity) -> bool {
         self.dom.classes(self.id).any(|own| case.eq(own.as_bytes(), class.0.as_bytes()))
     }

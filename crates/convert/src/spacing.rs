@@ -28,7 +28,10 @@ fn displays(dom: &Dom, id: NodeId) -> impl Iterator<Item = &str> {
 }
 
 /// Whether the page's layout separates a node from the one before it, although the HTML has no white space
-/// between them. Parts of a price, a signature or a word are not separate.
+/// between them. Parts of a price, a signature or a word are not separate. Ignores form fields between the
+/// two nodes. A text after an element is separate only if a word follows a word, in a flex or grid container
+/// or after a title ([`is_lead`]); an element after a text mainly in such a container; and two elements also
+/// if their kinds, their classes or the kind of their parent say that they are items.
 pub(super) fn needs_space_before(dom: &Dom, id: NodeId) -> bool {
     let Some(before) = before_without_fields(dom, id) else { return false };
     let Some(parent) = dom.parent(id) else { return false };
@@ -128,7 +131,8 @@ fn is_bracketed_link(dom: &Dom, id: NodeId) -> bool {
 }
 
 /// Whether an element is the title or the mark at the start of a block, and the text after it begins another
-/// phrase: the element has a class, and it has several words or is a mark such as a badge.
+/// phrase with a capital: the element has a class, ends with a small letter, and has several words or is a
+/// mark such as a badge.
 fn is_lead(dom: &Dom, id: NodeId, text: NodeId) -> bool {
     let is_first = || dom.nodes_before(id).take(4).all(|node| dom.is_blank(node));
     dom.has_attribute(id, "class")
@@ -173,7 +177,7 @@ fn are_amounts(dom: &Dom, before: NodeId, id: NodeId) -> bool {
 }
 
 /// The text or element before another one and before the form fields between them, which are not written.
-/// `None` if the node is neither a text nor an element.
+/// `None` if the node is neither a text nor an element, or if the four nodes before it have none.
 fn before_without_fields(dom: &Dom, id: NodeId) -> Option<NodeId> {
     let is_field = |node| matches!(dom.tag(node), Tag::Input | Tag::Select | Tag::Textarea);
     let is_content = |node| dom.text(node).is_some() || dom.element(node).is_some();

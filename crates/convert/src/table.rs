@@ -75,8 +75,9 @@ fn split_captions(dom: &Dom, rows: &mut Vec<NodeId>) -> Vec<NodeId> {
 }
 
 /// The rows of an element that is a table of data by its role or its style, as [`read_table`] returns them.
-/// `None` for a `<table>`, and if anything in the element is outside of its rows and cells, or if it has
-/// fewer than two rows or columns. Without header cells, the cells may only have values.
+/// `None` for a `<table>`, and if anything in the element is outside of its rows and cells, if it has fewer
+/// than two rows or columns, or if it only lays out blocks ([`is_layout`]). Without header cells, the cells
+/// may only have values.
 pub(super) fn read_grid(dom: &Dom, id: NodeId) -> Option<Vec<NodeId>> {
     if dom.tag(id) == Tag::Table || part_of(dom, id) != Some(Part::Table) {
         return None;
@@ -204,7 +205,10 @@ fn collect_rows(dom: &Dom, table: NodeId) -> Vec<NodeId> {
 }
 
 /// Whether a table lays out blocks instead of listing data: by its role, its single column, or the blocks in
-/// its cells. If it has header cells and several columns, only a table inside one of at most two rows counts.
+/// its cells. A single column with a header cell counts only if it has one row. If there are header cells and
+/// several columns, only a table inside one of at most two rows counts. Without header cells, tables, code,
+/// headings and quotes in cells count, except as in [`has_only_titles_and_values`]; in one of at most two
+/// rows also lists and rules, and a single row without a caption also as in [`is_row_of_blocks`].
 fn is_layout(dom: &Dom, id: NodeId, rows: &[NodeId]) -> bool {
     if matches!(dom.attribute(id, "role"), Some("presentation" | "none")) {
         return true;
@@ -376,7 +380,7 @@ pub(super) fn fill_grid(
     Some(MarkdownTable { alignments, rows: texts })
 }
 
-/// The alignment of a cell, from its style, its `align` attribute or its classes.
+/// The alignment of a cell, from its style, or else its `align` attribute, or else its classes.
 fn cell_alignment(dom: &Dom, cell: NodeId) -> Alignment {
     let value = dom.style(cell, "text-align").or_else(|| dom.attribute(cell, "align"));
     let class =

@@ -9,7 +9,8 @@ use std::collections::{HashMap, HashSet};
 const MAX_ARGUMENT_BYTES: usize = 200;
 
 /// Puts the content of declarative shadow trees, and the parts that React and Solid stream, where browsers
-/// show them. Other templates stay as they are.
+/// show them. Other templates stay as they are. If there is a shadow tree, replaces every `<slot>` of the
+/// page with its content. Detaches nodes that are too deep then.
 pub(super) fn show_templates(dom: &mut Dom) {
     let templates: Vec<NodeId> =
         dom.descendants(DOCUMENT).filter(|&id| dom.tag(id) == Tag::Template).collect();
@@ -115,7 +116,8 @@ fn show_streamed_parts(dom: &mut Dom, templates: &[NodeId]) {
 const SOLID: &str = "pl-";
 
 /// Collects the arguments of each call of a streaming function: the id of the template to replace, and the
-/// id of the part that replaces it.
+/// id of the part that replaces it. The calls of Solid come first; React's `$RS` has the part as its first
+/// argument, `$RC` and `$RR` have the template.
 fn read_calls(script: &str, calls: &mut Vec<(String, String)>) {
     for call in script.split("$df(\"").skip(1) {
         if let Some((part_id, _)) = clip(call, MAX_ARGUMENT_BYTES).split_once('"') {

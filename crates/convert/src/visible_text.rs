@@ -104,8 +104,8 @@ fn has_word(dom: &Dom, id: NodeId, words: &[&str]) -> bool {
         && classes().any(|class| class.split(['-', '_']).any(is_word))
 }
 
-/// Writes the date of each `<time>` without content, and of custom elements such as `<relative-time>`, whose
-/// text a script writes in the reader's language. Skips dates that [`written_date`] does not know.
+/// Writes the date of each `<time>` and each custom element such as `<relative-time>` that has no content: a
+/// script writes it in the reader's language. Skips dates that [`written_date`] does not know.
 pub(super) fn show_dates(dom: &mut Dom, root: NodeId) {
     let is_date = |name: &str| name == "time" || name.ends_with("-time") || name.ends_with("-date");
     let empty = dom.descendants(root).filter(|&id| {
@@ -199,8 +199,9 @@ fn is_number(text: &str) -> bool {
             .all(|c| c.is_ascii_digit() || matches!(c, '.' | ','))
 }
 
-/// Omits a value with `aria-hidden` beside the same value for screen readers, such as `$9` beside
-/// `9 dollars`. Separates the two by a space if they differ.
+/// Omits a value with `aria-hidden` beside the same value for screen readers, such as `$9` beside `9
+/// dollars`: in the element before or after it, or in the last one inside the element before. Separates the
+/// two by a space if they differ and are adjacent.
 pub(super) fn merge_spoken_copies(dom: &mut Dom, root: NodeId) {
     let hidden = |id: &NodeId| dom.attribute(*id, "aria-hidden") == Some("true");
     let (mut copies, mut joined) = (Vec::new(), Vec::new());
@@ -245,6 +246,7 @@ fn short_text(dom: &Dom, id: NodeId) -> String {
 
 /// Whether `spoken` is the same text as `value`. Or it has the digits of `value` in whole numbers that follow
 /// each other, as in "49 dollars and 99 cents", and its words, except for short ones such as abbreviations.
+/// A `value` without digits or of more than 100 bytes must be the same text.
 fn is_said_by(value: &str, spoken: &str) -> bool {
     let own: String = value.chars().filter(char::is_ascii_digit).collect();
     let numbers: Vec<&str> =

@@ -35,7 +35,8 @@ impl Converter<'_> {
         }
     }
 
-    /// Reads a paragraph as an item of a Word list; `None` for other paragraphs.
+    /// Reads a paragraph as an item of a Word list; `None` for other paragraphs, and if the first ten nodes
+    /// in it have no marker.
     fn word_item(&self, id: NodeId) -> Option<FlatItem> {
         let dom = self.dom;
         let style = dom.attribute(id, "style")?;
