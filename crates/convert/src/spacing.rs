@@ -29,9 +29,10 @@ fn displays(dom: &Dom, id: NodeId) -> impl Iterator<Item = &str> {
 
 /// Whether the page's layout separates a node from the one before it, although the HTML has no white space
 /// between them. Parts of a price, a signature or a word are not separate. Ignores form fields between the
-/// two nodes. A text after an element is separate only if a word follows a word, in a flex or grid container
-/// or after a title ([`is_lead`]); an element after a text mainly in such a container; and two elements also
-/// if their kinds, their classes or the kind of their parent say that they are items.
+/// two nodes. Words are separate at a `<time>`, a tooltip and a text for screen readers, and before a link in
+/// brackets. Otherwise, a text after an element is separate only if a word follows a word, in a flex or grid
+/// container or after a title ([`is_lead`]), and an element after a text only in such a container. Two
+/// elements are also separate if their kinds, classes or texts, or the kind of their parent, say so.
 pub(super) fn needs_space_before(dom: &Dom, id: NodeId) -> bool {
     let Some(before) = before_without_fields(dom, id) else { return false };
     let Some(parent) = dom.parent(id) else { return false };

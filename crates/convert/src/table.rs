@@ -205,10 +205,10 @@ fn collect_rows(dom: &Dom, table: NodeId) -> Vec<NodeId> {
 }
 
 /// Whether a table lays out blocks instead of listing data: by its role, its single column, or the blocks in
-/// its cells. A single column with a header cell counts only if it has one row. If there are header cells and
-/// several columns, only a table inside one of at most two rows counts. Without header cells, tables, code,
-/// headings and quotes in cells count, except as in [`has_only_titles_and_values`]; in one of at most two
-/// rows also lists and rules, and a single row without a caption also as in [`is_row_of_blocks`].
+/// its cells. With header cells, only a single row of one column counts, or a table in a cell of at most two
+/// rows. Without them, these blocks in cells count: tables and `<pre>`; headings and quotes, except as in
+/// [`has_only_titles_and_values`]; lists and `<hr>` in at most two rows; and, in a single row without a
+/// caption, those of [`is_row_of_blocks`].
 fn is_layout(dom: &Dom, id: NodeId, rows: &[NodeId]) -> bool {
     if matches!(dom.attribute(id, "role"), Some("presentation" | "none")) {
         return true;

@@ -59,7 +59,8 @@ impl Color {
     }
 
     /// The color of the same hue whose lightness is closest to this color's, and whose contrast with all
-    /// `backgrounds` is at least `ratio`. The backgrounds must be all light or all dark. If there is no such
+    /// `backgrounds` is at least `ratio`: this color itself, or a darker one for light backgrounds and a
+    /// lighter one for dark backgrounds. The backgrounds must be all light or all dark. If there is no such
     /// color, the result is black for light backgrounds, and otherwise white.
     #[must_use]
     pub fn with_contrast(self, backgrounds: &[Self], ratio: f64) -> Self {

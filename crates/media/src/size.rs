@@ -41,9 +41,9 @@ pub fn is_sized_format(media_type: &str) -> bool {
     formats.contains(&media_type)
 }
 
-/// The size of an image. Detects the format from the content, because a file's extension may be wrong.
-/// `None` if the header is damaged or of another format, or if an SVG states no size. The sides of an SVG are
-/// rounded to whole pixels, at least 1 and at most 100,000.
+/// The size of an image. Detects the format from the content, because a file's extension may be wrong. Also
+/// reads other HEIF images than AVIF. `None` if the header is damaged or of another format, or if an SVG
+/// states no size. The sides of an SVG are rounded to whole pixels, at least 1 and at most 100,000.
 pub fn read_size(bytes: &[u8]) -> Option<ImageSize> {
     match bytes {
         [0xff, 0xd8, ..] => read_jpeg(bytes).map(JpegHeader::shown_size),
@@ -75,7 +75,7 @@ fn is_bitmap(bytes: &[u8]) -> bool {
     imagesize::image_type(bytes).is_ok() || bytes.starts_with(&[0xff, 0xd8])
 }
 
-/// The size of a PNG, GIF, WebP or AVIF; `None` if a side is 0.
+/// The size of a PNG, GIF, WebP or HEIF, such as AVIF; `None` for other formats, or if a side is 0.
 fn read_with_imagesize(bytes: &[u8]) -> Option<ImageSize> {
     let size = imagesize::blob_size(bytes).ok()?;
     let size = ImageSize { width: size.width.try_into().ok()?, height: size.height.try_into().ok()? };

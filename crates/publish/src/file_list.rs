@@ -137,9 +137,11 @@ impl<'a> ServedFolders<'a> {
         Self { root, folders, private, served_path, modes, has_changed: false, limit_fault: None }
     }
 
-    /// Lists the files below the folder `part`, sorted by name. Leaves out the operator's private files and,
-    /// unless `site.publish` lists them, files that their names exclude. Records these in `publication`, and
-    /// sets [`Self::has_changed`] and [`Self::limit_fault`]. Returns no files if the folder does not exist.
+    /// Lists the files below the folder `part`, sorted by name. Leaves out the operator's private files,
+    /// those for the server of a hosting provider and, unless `site.publish` lists them, files that their
+    /// names exclude. Records these in `publication`, and sets [`Self::has_changed`] and
+    /// [`Self::limit_fault`]. Returns no files if the folder does not exist, which is no fault, or is private
+    /// itself.
     ///
     /// The folder itself must not be a symbolic link to a place outside the site's folder. Symbolic links
     /// inside the folder must point into served folders, because the site's folder also contains the
@@ -282,7 +284,8 @@ struct FolderListing<'l, 'a, 'p> {
 
 impl FolderListing<'_, '_, '_> {
     /// Adds the published files in a folder, and the folders in it that are still to be listed. Reports a
-    /// folder that cannot be read as a fault. Ends the listing at [`MAX_LINKED`].
+    /// folder that cannot be read, and a name that is not UTF-8, as a fault. Ends the whole listing at
+    /// [`MAX_LINKED`]. Fails if the folder has changed since it was found.
     fn read_folder(&mut self, folder: &Folder) -> Result<(), FileChanged> {
         let Some(real) = folder.path.last() else { return Ok(()) };
         let place = [&self.place, folder.name.trim_end_matches('/')].concat();
@@ -322,7 +325,8 @@ impl FolderListing<'_, '_, '_> {
 
     /// Adds the file or folder, or records why it is not published. `place` is its name relative to the
     /// site's folder or the build. Returns the fault of an entry that cannot be published, such as a broken
-    /// link, or a file above [`MAX_FILE_BYTES`].
+    /// link, or a file above [`MAX_FILE_BYTES`]. Ignores files in an excluded folder that `site.publish` does
+    /// not list; sets [`ServedFolders::has_changed`] for an entry that has been removed.
     fn read_entry(
         &mut self,
         folder: &Folder,
@@ -450,8 +454,10 @@ impl FolderListing<'_, '_, '_> {
     }
 
     /// Excludes an entry at the root of a build, or of `static/`, that is for the server of a hosting
-    /// provider, and returns whether it is. Warns if frontdesk does not apply its rules, configuration or
-    /// programs. Does not exclude a configuration, or a folder `functions`, that `site.publish` lists.
+    /// provider, and returns whether it is. The caller passes only entries at the root of the listed folder.
+    /// Warns if frontdesk does not apply its rules, configuration or programs. Rules at the root of a build
+    /// are applied, so they are left out without an exclusion. Does not exclude a configuration, or a folder
+    /// `functions`, that `site.publish` lists.
     fn leave_out_hosting(
         &mut self,
         name: &str,
@@ -505,8 +511,8 @@ impl FolderListing<'_, '_, '_> {
     }
 
     /// The canonical path of a symbolic link's target. Fails if the target cannot be reached or is outside of
-    /// the served folders, or if it is hidden and `site.publish` does not list the link. `place` is the name
-    /// of the link.
+    /// the served folders, or if it is hidden and `site.publish` does not list the link. Names that
+    /// begin with two dots do not count as hidden. `place` is the name of the link.
     fn find_target(&self, link: &Path, place: &str, is_listed: bool) -> Result<PathBuf, Fault> {
         let target = link.canonicalize().map_err(|why| broken_link_fault(place, link, &why))?;
         let is_hidden = |name: &OsStr| {

@@ -325,12 +325,13 @@ impl<'a> Publication<'a> {
         exclusion.map(ToString::to_string)
     }
 
+    /// Adds a note if not all users may read the pages in the folder `place`.
     pub fn note_audience(&mut self, audience: Audience, place: &str) {
         self.result.notes.extend(audience.describe(place));
     }
 
     /// Sorts the exclusions by name, keeps the first one for each name, and warns of entries of
-    /// `site.publish` without effect.
+    /// `site.publish` that match no file, or that name a file or folder which cannot be published.
     pub fn finish(mut self, faults: &mut Vec<Fault>) -> PublicationResult {
         self.result.exclusions.sort_by(|a, b| a.path_in_site.cmp(&b.path_in_site));
         self.result.exclusions.dedup_by(|a, b| a.path_in_site == b.path_in_site);

@@ -58,7 +58,8 @@ pub fn describe_unknown_language(language: &str) -> String {
 impl CodeBlock {
     /// Parses an info string, the text after the opening fence. `lines` is the number of lines of code. Calls
     /// `warn` with a message for each unknown attribute and each invalid line number. A first line number
-    /// does not number the lines if no other attribute does.
+    /// does not number the lines if no other attribute does. Without a language at the beginning, the first
+    /// class is the language, as in `{.rust}`.
     pub fn parse(info: &str, lines: usize, warn: &mut impl FnMut(String)) -> Self {
         let end = info.find([' ', ',', '{', '\t', ':']).unwrap_or(info.len());
         let mut block = Self { language: info[..end].to_owned(), ..Self::default() };
@@ -256,8 +257,9 @@ fn line_ranges(text: &str, lines: usize, warn: &mut impl FnMut(String)) -> Vec<L
 struct Attributes<'a>(&'a str);
 
 impl Attributes<'_> {
-    /// Takes a quoted, bracketed or bare value from the beginning. If the closing quote or bracket is
-    /// missing, the value is the whole rest.
+    /// Takes a value in quotes, braces or brackets, or a bare one, from the beginning. If the closing quote,
+    /// brace or bracket is missing, the value is the whole rest. A bare value ends at a space, a tab, a comma
+    /// or `}`, but line numbers and ranges with spaces between them are one value.
     fn take_value(&mut self) -> String {
         let text = self.0;
         let closing = match text.chars().next() {

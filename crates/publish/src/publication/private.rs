@@ -57,9 +57,9 @@ pub(crate) struct PrivateFiles<'a> {
 const COPIED_BYTES: RangeInclusive<u64> = 8..=64 << 10;
 
 impl<'a> PrivateFiles<'a> {
-    /// Finds the files in `private`. Skips folders that are or contain one of the served folders `roots`,
-    /// such as a data folder that also contains the site. Private files in such folders must be in `private`
-    /// themselves.
+    /// Finds the files in `private`, which need not exist yet. Skips folders that are or contain one of the
+    /// served folders `roots`, such as a data folder that also contains the site. Private files in such
+    /// folders must be in `private` themselves.
     pub fn new(private: &'a [PrivatePath], roots: &[PathBuf]) -> Self {
         let resolved = private.iter().map(|own| (resolve_path(&own.path), own));
         let paths: Vec<_> =
