@@ -294,6 +294,7 @@ fn remove_surroundings(dom: &mut Dom, body: NodeId, is_logo: impl Fn(&Dom, NodeI
     let is_around = |dom: &Dom, id| {
         let is_nested = || dom.is_in(id, &[Tag::Article, Tag::Section, Tag::Blockquote, Tag::Figure]);
         let measure = measures[id];
+        // `prose` is the text outside of links that is long enough for a sentence.
         let is_text = measure.prose > 0 && measure.linked * 2 < measure.text;
         match (dom.tag(id), dom.attribute(id, "role").unwrap_or_default()) {
             (_, "banner") | (Tag::Header, _) => !is_nested() && !is_text && dom.find(id, Tag::H1).is_none(),
@@ -375,7 +376,7 @@ const MAX_LABEL: usize = 12;
 
 /// Removes what is not content even inside the main region: navigation, lists of the page's own sections
 /// below a heading for them, the title of such a list in a `<nav>`, permalinks and buttons that copy. Keeps a
-/// `<nav>` that contains a paragraph of text ([`holds_paragraph`]) or a tab, that is a panel, or that has
+/// `<nav>` that contains a paragraph of text (`holds_paragraph`) or a tab, that is a panel, or that has
 /// neither links nor buttons. A fragment keeps the lists.
 pub(super) fn remove_navigation(dom: &mut Dom, root: NodeId, is_fragment: bool) {
     // Computed when first needed, because most pages need neither value.
@@ -414,8 +415,8 @@ fn is_tab(dom: &Dom, id: NodeId) -> bool {
     dom.attribute(id, "role") == Some("tab") || matches!(toggle, Some("tab" | "pill" | "list"))
 }
 
-/// Whether an element for navigation holds a paragraph of text, as the panels of some page builders do, and
-/// has less than half of its text in links.
+/// Whether an element for navigation holds a paragraph with text outside of links that is long enough for a
+/// sentence, as the panels of some page builders do, and has less than half of its text in links.
 fn holds_paragraph(dom: &Dom, id: NodeId, measures: &Measures) -> bool {
     let measure = measures[id];
     measure.linked * 2 < measure.text

@@ -92,7 +92,7 @@ pub(super) fn quoted_title(dom: &Dom, id: NodeId) -> String {
 
 /// The text of a link, if GitHub Flavored Markdown would autolink this text to the same address, and the text
 /// after the link would not become part of it. `None` otherwise, and for a link with a title, with more than
-/// 2000 bytes, or with elements such as emphasis or images.
+/// 2000 bytes, with `|` in its text, or with elements such as emphasis or images.
 pub(super) fn bare_address(dom: &Dom, link: NodeId) -> Option<String> {
     let href = dom.attribute(link, "href")?.trim();
     let is_plain = |id: NodeId| matches!(dom.tag(id), Tag::Text | Tag::Span | Tag::Other | Tag::U);
@@ -423,7 +423,8 @@ pub(super) fn embedded_source(dom: &Dom, id: NodeId) -> Option<&str> {
 }
 
 /// Adds a link to a video, an audio file, a framed page or an object; for a player of YouTube, to the page of
-/// its video. Adds nothing and returns `false` if the address is missing or harmful.
+/// its video. The text of the link is the title or the label of the element, or else its kind, such as
+/// "Video". Adds nothing and returns `false` if the address is missing or harmful.
 pub(super) fn add_embedded(dom: &Dom, base: Option<&Url>, id: NodeId, out: &mut Inline) -> bool {
     let Some(address) = embedded_source(dom, id).and_then(|s| resolve_link(base, s)) else {
         return false;

@@ -157,7 +157,7 @@ impl Titles {
             && self.is_site_name(&shown_text(dom, id))
     }
 
-    /// Whether one of the first [`MAX_HEADINGS`] headings below `root`, other than the logo, is a title that
+    /// Whether one of the first `MAX_HEADINGS` headings below `root`, other than the logo, is a title that
     /// the page declares, without the name of the site. A title that is only this name does not count.
     pub(super) fn has_title_heading(&self, dom: &Dom, root: NodeId) -> bool {
         let is_heading = |&id: &NodeId| dom.is_heading(id) && !self.is_logo(dom, id);

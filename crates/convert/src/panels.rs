@@ -88,8 +88,8 @@ impl Panels {
     }
 
     /// Whether the element is a panel by its role, its class or that of its parent, or if a control opens it.
-    /// If it is only in `targets` or shown by a framework ([`is_shown_by_script`]), it must be a block of
-    /// text ([`is_text_block`]) outside of forms. An element with the role of a dialog is none.
+    /// If it is only in `targets` or shown by a framework (`is_shown_by_script`), it must be a block of
+    /// text (`is_text_block`) outside of forms. An element with the role of a dialog is none.
     pub(super) fn contains(&self, dom: &Dom, id: NodeId) -> bool {
         match dom.attribute(id, "role").unwrap_or_default() {
             "tabpanel" => return true,
@@ -161,7 +161,7 @@ pub(super) fn follows_control(dom: &Dom, id: NodeId) -> bool {
 /// Whether a hidden element is a closed panel, judging by its place: an answer to a term or a question, the
 /// text of a heading that has no other, an item beside items that are shown, or the rest of a text before a
 /// link that opens it. Forms, dialogs, menus, footers, templates and parts of these are not panels, nor are
-/// elements with one of [`OTHERS`] in a class or the id.
+/// elements with one of `OTHERS` in a class or the id.
 pub(super) fn is_closed_panel(dom: &Dom, id: NodeId) -> bool {
     let is_enclosed = |a: NodeId| {
         matches!(dom.tag(a), Tag::Form | Tag::Dialog | Tag::Nav | Tag::Menu | Tag::Button | Tag::Footer)
@@ -182,7 +182,7 @@ pub(super) fn is_closed_panel(dom: &Dom, id: NodeId) -> bool {
 /// Whether a hidden element is the page itself, which a script shows later, for example to avoid a flash of
 /// text without styles: it contains the main region, or most of the words and either all first-level headings
 /// or, with a `visibility` in its style, paragraphs. Dialogs, menus, forms, elements with another role, and
-/// those with one of [`OTHERS`] in a class or the id are none. `root` is the part of the page that is
+/// those with one of `OTHERS` in a class or the id are none. `root` is the part of the page that is
 /// converted.
 pub(super) fn is_hidden_page(dom: &Dom, root: NodeId, id: NodeId, has_most_words: bool) -> bool {
     let is_main = |d: NodeId| dom.tag(d) == Tag::Main || dom.attribute(d, "role") == Some("main");

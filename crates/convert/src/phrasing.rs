@@ -23,8 +23,9 @@ pub(super) struct Converter<'a> {
     base: Option<Url>,
     pub(super) footnotes: Footnotes,
     pub(super) tabs: Tabs,
-    /// The title of the admonition that is being converted. It is not converted again: it has been written,
-    /// or left out because it says no more than the kind.
+    /// A node in the element that is being converted which has been written already or says nothing: the
+    /// title or icon of an admonition, or the marker of an item of a list. It is not converted with the
+    /// others.
     pub(super) skipped: Cell<Option<NodeId>>,
     pub(super) mode: Mode,
     /// The Markdown for forms by name, from [`Options::forms`](super::Options::forms).
@@ -135,9 +136,9 @@ impl<'a> Converter<'a> {
     }
 
     /// Writes a node, with its descendants, as inline Markdown. Adds a space where only the layout separates
-    /// it from the node before it. Leaves out tabs, the title of the current admonition, and what
+    /// it from the node before it. Leaves out tabs, the node in [`Self::skipped`], and what
     /// [`Self::write_symbol`] and [`Self::write_element`] leave out. Replaces footnote references and
-    /// formulas.
+    /// formulas; in text, formulas only if the page has a script for them.
     pub(super) fn write_inline(&self, id: NodeId, out: &mut Inline) {
         let dom = self.dom;
         if let Some(text) = dom.text(id) {
@@ -434,8 +435,9 @@ impl<'a> Converter<'a> {
     }
 
     /// Writes a link. Writes only its content if the address is missing or unusable, or if the link is in a
-    /// heading and leads to the same page. In exact mode, an empty address is usable. Writes only its text if
-    /// that is autolinked. Outside of headings, [`Self::write_labeled_link`] writes a link without content.
+    /// heading and leads to the same page. With [`Mode::is_exact`], an empty address is usable. Writes only
+    /// its text if that is autolinked. Outside of headings, [`Self::write_labeled_link`] writes a link
+    /// without content.
     fn write_link(&self, id: NodeId, out: &mut Inline) {
         let dom = self.dom;
         let empty = || (self.mode.is_exact && dom.attribute(id, "href") == Some("")).then(String::new);
@@ -530,9 +532,10 @@ impl<'a> Converter<'a> {
         self.dom.children(id).map(|child| self.node_as_html(child)).collect()
     }
 
-    /// Writes a node as inline HTML with the few tags that Markdown has a meaning for. Form controls and
-    /// drawings are left out, blocks and words that the layout separates are separated by spaces, and empty
-    /// elements are dropped. A reference to a footnote is its label, because a link to it would be dead.
+    /// Writes a node as inline HTML with the few tags that Markdown has a meaning for. Form controls,
+    /// drawings and the names of symbols in fonts are left out, blocks and words that the layout separates
+    /// are separated by spaces, and empty elements are dropped. A formula is TeX between dollar signs. A
+    /// reference to a footnote is its label, because a link to it would be dead.
     fn node_as_html(&self, id: NodeId) -> String {
         let dom = self.dom;
         let space = if needs_space_before(dom, id) { " " } else { "" };

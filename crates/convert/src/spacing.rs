@@ -31,7 +31,7 @@ fn displays(dom: &Dom, id: NodeId) -> impl Iterator<Item = &str> {
 /// between them. Parts of a price, a signature or a word are not separate. Ignores form fields between the
 /// two nodes. Words are separate at a `<time>`, a tooltip and a text for screen readers, and before a link in
 /// brackets. Otherwise, a text after an element is separate only if a word follows a word, in a flex or grid
-/// container or after a title ([`is_lead`]), and an element after a text only in such a container. Two
+/// container or after a title (`is_lead`), and an element after a text only in such a container. Two
 /// elements are also separate if their kinds, classes or texts, or the kind of their parent, say so.
 pub(super) fn needs_space_before(dom: &Dom, id: NodeId) -> bool {
     let Some(before) = before_without_fields(dom, id) else { return false };
@@ -248,7 +248,8 @@ fn is_badge(dom: &Dom, id: NodeId) -> bool {
 
 /// Whether two adjacent elements of different kinds in a layout are two words: a number and a word that has
 /// at least three letters or begins with a capital, or a word and one that begins with a capital or is a
-/// `<time>` that begins with a digit.
+/// `<time>` that begins with a digit. False if there is text beside them or at an end of their parent, and
+/// unless that is a layout ([`is_layout`], [`holds_items`]).
 fn has_unlike_ends(dom: &Dom, parent: NodeId, before: NodeId, id: NodeId) -> bool {
     let is_text = |node: Option<NodeId>| {
         node.and_then(|node| dom.text(node)).is_some_and(|text| !text.trim().is_empty())
@@ -323,7 +324,8 @@ fn is_in_address(dom: &Dom, before: NodeId, id: NodeId) -> bool {
 }
 
 /// Whether two adjacent elements are parts of one word, price or signature, judging by the characters where
-/// they meet. A single letter that is not a capital continues the letter before it.
+/// they meet. A `<sup>` or `<sub>` continues a word, and a single letter that is not a capital continues the
+/// single letter before it.
 fn is_one_word(dom: &Dom, before: NodeId, id: NodeId) -> bool {
     let (Some(end), Some(start)) = (edge(dom, before, false), edge(dom, id, true)) else { return false };
     let is_fraction = || {

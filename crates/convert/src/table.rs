@@ -76,7 +76,7 @@ fn split_captions(dom: &Dom, rows: &mut Vec<NodeId>) -> Vec<NodeId> {
 
 /// The rows of an element that is a table of data by its role or its style, as [`read_table`] returns them.
 /// `None` for a `<table>`, and if anything in the element is outside of its rows and cells, if it has fewer
-/// than two rows or columns, or if it only lays out blocks ([`is_layout`]). Without header cells, the cells
+/// than two rows or columns, or if it only lays out blocks (`is_layout`). Without header cells, the cells
 /// may only have values.
 pub(super) fn read_grid(dom: &Dom, id: NodeId) -> Option<Vec<NodeId>> {
     if dom.tag(id) == Tag::Table || part_of(dom, id) != Some(Part::Table) {
@@ -146,9 +146,9 @@ pub(super) fn read_marked_row(dom: &Dom, cells: &[NodeId]) -> Option<[NodeId; 2]
     (filled.next().is_none() && is_marker(dom, marker) && !is_marker(dom, text)).then_some([marker, text])
 }
 
-/// Whether the text of a cell is a marker of at most [`MAX_MARKER`] bytes: a sign, or a number, a letter or a
-/// Roman numeral of `i`, `v` and `x` with a bracket or a dot. A cell with code, an image or a formula is
-/// none.
+/// Whether the text of a cell is a marker of at most [`MAX_MARKER`] bytes: a sign, or a word with a digit, a
+/// letter or a Roman numeral of `i`, `v` and `x` with a bracket or a dot. A cell with code, an image or a
+/// `<math>` is none.
 fn is_marker(dom: &Dom, cell: NodeId) -> bool {
     let mut text = String::new();
     for part in dom.descendants(cell) {

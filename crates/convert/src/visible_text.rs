@@ -57,8 +57,10 @@ fn final_number(dom: &Dom, id: NodeId) -> Option<&str> {
 }
 
 /// The element that shows the number of a counter, and its text with the final number: the counter itself, or
-/// an element in it without children that is named for a value. `None` if the element shows something else.
-/// An empty element is a counter only if its class says so.
+/// an element in it without children that is named for a value. `None` if the element shows something else
+/// than a number that is zero or the one from which it counts, with at most three characters before and after
+/// it, and without decimals that `value` lacks. An empty element, and one with elements in it, is a counter
+/// only if its class says so.
 fn find_counter(dom: &Dom, id: NodeId, value: &str) -> Option<(NodeId, String)> {
     let first = FIRST_NUMBERS.iter().find_map(|name| dom.attribute(id, name)).map(str::trim);
     let shown = |place: NodeId| -> Option<&str> {

@@ -69,6 +69,7 @@ fn scale_jpeg(source: &[u8], widths: &[u32]) -> Result<Vec<Vec<u8>>, ScaleError>
         (MAX_PIXELS, TOO_MANY_PIXELS)
     };
     check_pixels(header.stored, max, refusal)?;
+    // The orientations from 5 to 8 swap width and height.
     let is_turned = header.orientation >= 5;
     let targets: Vec<ImageSize> = widths.iter().map(|width| header.shown_size().scaled_to(*width)).collect();
     let stored: Vec<ImageSize> =

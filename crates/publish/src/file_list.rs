@@ -353,6 +353,7 @@ impl FolderListing<'_, '_, '_> {
         }
         let by_structure = || is_folder.then(|| exclusion_by_structure(&at)).flatten();
         let by_name = exclusion_by_name(name, is_folder, siblings).or_else(by_structure);
+        // `site.publish` has no effect if the reason is final.
         if let Some(reason) = by_name.clone().filter(|reason| !is_listed || reason.is_final()) {
             // Record an inbox as an inbox, not as a database: `site.publish` can publish other databases, but
             // never an inbox.

@@ -52,7 +52,8 @@ pub fn render(formula: &str, is_block: bool) -> Result<String, MathError> {
 
 /// The position at which the formula's depth exceeds [`MAX_DEPTH`]; `None` if it does not. Counts the braces,
 /// brackets, environments and `\left` that are open, and the commands and scripts that directly follow each
-/// other, as in `\sqrt\sqrt x`.
+/// other, as in `\sqrt\sqrt x`. A command that only begins like `\left` or `\right`, such as `\leftarrow`,
+/// counts as that.
 fn find_excess_depth(formula: &str) -> Option<usize> {
     let mut depth = 0_usize;
     let mut chain = 0_usize;

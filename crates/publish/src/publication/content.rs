@@ -253,7 +253,7 @@ fn is_key_record(text: &[u8]) -> bool {
             value.is_some_and(starts_with_base64)
         })
     };
-    let is_peer = |at: usize| {
+    let is_wireguard_key = |at: usize| {
         let is_line = line_around(text, at).starts_with(b"PrivateKey");
         let key = after(at, b"PrivateKey", b'=').unwrap_or_default();
         is_line && key.iter().take_while(|byte| is_base64(**byte)).count() == 43 && key.get(43) == Some(&b'=')
@@ -263,7 +263,7 @@ fn is_key_record(text: &[u8]) -> bool {
         || (first.starts_with(b"untrusted comment:") && memmem::find(first, b"secret key").is_some())
         || has_member(b"\"key_pkcs8\"")
         || (memmem::find(text, b"\"kty\"").is_some() && has_member(b"\"d\""))
-        || memmem::find_iter(text, b"PrivateKey").any(is_peer)
+        || memmem::find_iter(text, b"PrivateKey").any(is_wireguard_key)
 }
 
 /// Whether the text has at least two of the tables of a configuration of frontdesk.
