@@ -55,7 +55,7 @@ pub(super) fn mathml_to_tex(dom: &Dom, id: NodeId) -> String {
 
 /// Writes an element without operands: `<mi>`, `<mn>`, `<mo>`, `<mtext>` or `<ms>`. Empty for invisible
 /// operators. A text in `<mtext>` or `<ms>`, and several ASCII characters in `<mi>`, become `\text{…}`, and a
-/// text of one no-break space becomes `~`.
+/// text of one no-break space becomes `~`. A name such as `lim` in `<mo>` becomes a command.
 fn token(dom: &Dom, id: NodeId, name: &str) -> String {
     let text = leaf_text(dom, id);
     match (name, &*text) {

@@ -474,7 +474,8 @@ fn video_page_url(address: &str) -> Option<String> {
     Some(format!("https://www.youtube.com/{page}"))
 }
 
-/// Whether an address is that of a video or a playlist on YouTube or Vimeo, or of its player.
+/// Whether an address is that of a video or a playlist on YouTube or Vimeo, or of its player. It must begin
+/// with `http`, `https` or `//` and have no white space inside.
 pub(super) fn is_video_page(address: &str) -> bool {
     let address = address.trim();
     let rest = ["https://", "http://", "//"].iter().find_map(|scheme| address.strip_prefix(scheme));

@@ -339,7 +339,8 @@ pub fn common_site_name<'a>(titles: impl Iterator<Item = Option<&'a str>>) -> Op
 const MAX_HEADINGS: usize = 50;
 
 impl Metadata {
-    /// The metadata as YAML front matter, with `more` after the title. Empty if there are no values.
+    /// The metadata as YAML front matter, with `more` after the title, but without [`Self::canonical`] and
+    /// [`Self::is_unlisted`]. Empty if there are no values.
     pub fn front_matter(&self, more: &[(&str, &str)]) -> String {
         let fields = [
             ("description", &self.description),
@@ -588,8 +589,8 @@ fn read_articles(dom: &Dom) -> Metadata {
     data
 }
 
-/// The top-level items of the JSON-LD in a page, each followed by its main entity. Skips invalid JSON, except
-/// as [`parse_json`] repairs it.
+/// The top-level items of the JSON-LD in a page, or those of its `@graph`, each followed by its main entity.
+/// Skips invalid JSON, except as `parse_json` repairs it.
 pub(super) fn read_structured_data(dom: &Dom) -> impl Iterator<Item = Value> {
     let is_script = |&id: &NodeId| {
         dom.tag(id) == Tag::Script

@@ -91,11 +91,11 @@ fn abbreviated_start_tag(dom: &Dom, id: NodeId) -> String {
     tag + ">"
 }
 
-/// Counts the letters and digits of the texts below `roots` that `blocks` do not have. A text that `blocks`
-/// have at another place is not missing, but each place counts for one text only. An element that a rule
-/// leaves out is missing as a whole if the last rule for it is a loss ([`Rule::is_loss`]); otherwise, its
-/// text is not compared and not counted in [`Loss::of`]. The first missing text is the one with the lowest
-/// id.
+/// Counts the letters and digits of the texts below `roots` that `blocks` do not have. Searches for the texts
+/// in four rounds (`Letters::subtract`), so that most texts which `blocks` have at another place are not
+/// missing; each place counts for one text only. An element that a rule leaves out is missing as a whole if
+/// the last rule for it is a loss ([`Rule::is_loss`]); otherwise, its text is neither searched for nor
+/// counted in [`Loss::of`]. The first missing text is the one with the lowest id.
 pub(super) fn find_loss(dom: &Dom, roots: impl Iterator<Item = NodeId>, blocks: &[Block]) -> Loss {
     let omitted = dom.omitted.borrow();
     let skipped: HashMap<NodeId, Rule> = omitted.iter().copied().collect();

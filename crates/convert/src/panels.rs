@@ -222,10 +222,11 @@ fn is_answer(dom: &Dom, id: NodeId) -> bool {
         || dom.tag(id).is_block() && dom.ancestors(id).take(2).any(is_accepted)
 }
 
-/// Whether the place of a hidden block is that of a panel: beside a shown one, or after a short title without
-/// form fields. This is a question, a link for a script, or a heading whose section ends with the block, or a
-/// class of the title, of the block or of two elements around the block names panels. Without such a text
-/// before it, only a class of the block for the content of a tab counts.
+/// Whether the place of a hidden block is that of a panel: beside a shown one, or after a short title, which
+/// is a question, a heading below the first level whose section ends with the block, or mainly a link for a
+/// script. After another short text, a class of that text, of the block or of two elements around it must be
+/// one of [`PANELS`]. After form fields, it is not such a place. Without a short text before the block, only
+/// a class of its own for the content of a tab counts.
 fn is_panel(dom: &Dom, id: NodeId) -> bool {
     if is_beside_shown(dom, id) {
         return true;

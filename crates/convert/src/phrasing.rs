@@ -382,8 +382,9 @@ impl<'a> Converter<'a> {
         out.add_block_boundary();
     }
 
-    /// Writes the text, links and images that an `<svg>` shows, such as labels of a diagram. Records its
-    /// shapes as left out, and the parts of a `<switch>` other than the one that browsers show.
+    /// Writes the text, links and images that an `<svg>` shows, such as labels of a diagram. Records all
+    /// other elements as left out, such as shapes and definitions, and the parts of a `<switch>` other than
+    /// the one that browsers show.
     pub(super) fn write_drawing(&self, id: NodeId, out: &mut Inline) {
         let dom = self.dom;
         let shown = (dom.name(id) == "switch").then(|| self.shown_part(id));

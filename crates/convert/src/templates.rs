@@ -38,7 +38,8 @@ pub(super) fn show_templates(dom: &mut Dom) {
 }
 
 /// Replaces the children of `host` with its shadow tree, and moves those children into its slots (DOM
-/// §4.2.2.3). Children without a slot are dropped, because browsers do not show them.
+/// §4.2.2.3). Children without a slot are dropped, because browsers do not show them. A slot without children
+/// of the host keeps its own content.
 fn show_shadow_tree(dom: &mut Dom, host: NodeId, template: NodeId) {
     let mut slots: HashMap<String, NodeId> = HashMap::new();
     // The slots in a template inside this one belong to another host.

@@ -201,9 +201,9 @@ fn is_number(text: &str) -> bool {
             .all(|c| c.is_ascii_digit() || matches!(c, '.' | ','))
 }
 
-/// Omits a value with `aria-hidden` beside the same value for screen readers, such as `$9` beside `9
-/// dollars`: in the element before or after it, or in the last one inside the element before. Separates the
-/// two by a space if they differ and are adjacent.
+/// Omits a value with `aria-hidden` beside the same value for screen readers, such as `$9` and `9 dollars`.
+/// The other value is the element before or after it, or the last one inside the element before. Separates
+/// the two by a space if they differ and are adjacent.
 pub(super) fn merge_spoken_copies(dom: &mut Dom, root: NodeId) {
     let hidden = |id: &NodeId| dom.attribute(*id, "aria-hidden") == Some("true");
     let (mut copies, mut joined) = (Vec::new(), Vec::new());

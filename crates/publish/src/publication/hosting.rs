@@ -21,7 +21,8 @@ const MAX_EXAMINED: usize = 1000;
 
 impl HostingFile {
     /// Determines from the name in the root of a build, or in `static/`, whether the entry is for a host.
-    /// Ignores case, and endings of compressed files such as `.gz`.
+    /// Ignores case, and endings of compressed files such as `.gz`, except that [`Self::Rules`] need the
+    /// exact name. A folder can only be a [`Self::Program`].
     pub fn from_name(name: &str, is_folder: bool) -> Option<Self> {
         // Compare in lower case, because not all file systems distinguish cases.
         let lower = name.to_ascii_lowercase();
