@@ -57,8 +57,9 @@ impl MarkdownWriter {
         }
     }
 
-    /// Writes blocks with blank lines between them, but in a tight list item only where necessary. Leaves out
-    /// the rest once the output exceeds the limit.
+    /// Writes blocks with blank lines between them, but in a tight list item only where necessary. Of two
+    /// adjacent lists, the second begins a new one: a comment separates two ordered lists, and of unordered
+    /// lists every other one gets another marker. Leaves out the rest once the output exceeds the limit.
     fn write_blocks(&mut self, blocks: &[Block], is_tight: bool) {
         let mut alternates = false;
         for (i, block) in blocks.iter().enumerate() {

@@ -141,7 +141,8 @@ const SERVER_CODE: [&str; 9] =
     [".asp", ".aspx", ".jsp", ".php", ".php5", ".php7", ".php8", ".phps", ".phtml"];
 
 /// Why the name of a file or folder excludes it; `None` if it does not. `name` has no path. Of folders,
-/// excludes only hidden ones and `node_modules` beside a `package.json`. `.well-known` is not hidden.
+/// excludes only hidden ones and `node_modules` beside a `package.json`. `.well-known` is not hidden. Beside
+/// a `frontdesk.toml`, every `*.toml` is a configuration. Ignores the case of file names.
 pub(crate) fn exclusion_by_name(name: &str, is_folder: bool, siblings: Siblings) -> Option<ExclusionReason> {
     if name.starts_with('.') && name != ".well-known" {
         return Some(ExclusionReason::Hidden);

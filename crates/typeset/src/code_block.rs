@@ -173,7 +173,8 @@ impl CodeBlock {
     }
 
     /// Appends a line with its element. `ins` and `del` mark lines that the page's author added or removed;
-    /// the stylesheet adds `+` or `-`. The lines of a diff already contain these signs.
+    /// the stylesheet adds `+` or `-`. A line that is marked as both gets `del`. The lines of a diff already
+    /// contain these signs, so they get neither.
     fn render_line(&self, html: &mut String, number: usize, line: &str) {
         let is_in = |ranges: &[LineRange]| ranges.iter().any(|(from, to)| (*from..=*to).contains(&number));
         let mut class = String::from("line");
