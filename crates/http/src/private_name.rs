@@ -9,7 +9,7 @@ use tokio::sync::{mpsc, oneshot};
 
 use super::refusal::Refusal;
 use super::socket::{Peer, Scheme, Trust};
-use super::tls::{ServerName, Tls, TlsConn, is_acme_challenge, is_plain_http};
+use super::tls::{ServerName, Tls, TlsConn, is_acme_challenge, is_plain_http, path_and_query};
 use super::trusted_proxies::Network;
 
 /// Maximum number of connections that wait for the private listener's thread; further ones are closed.
@@ -128,11 +128,10 @@ impl PrivateName {
         }
     }
 
-    /// The redirect of a plain HTTP request for this name to the same path and query over TLS, or to `/` if
-    /// the target has no path. 421 if the URL is no valid header value.
+    /// The redirect of a plain HTTP request for this name to its [`path_and_query`] over TLS. 421 if the URL
+    /// is no valid header value.
     fn redirect(&self, head: &Parts) -> Refusal {
-        let path = head.uri.path_and_query().map_or("/", http::uri::PathAndQuery::as_str);
-        let path = if path.starts_with('/') { path } else { "/" };
+        let path = path_and_query(&head.uri);
         match HeaderValue::try_from(format!("https://{}{path}", self.authority)) {
             Ok(location) => Refusal::Redirect(location),
             Err(_) => Refusal::Misdirected,

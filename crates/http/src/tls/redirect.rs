@@ -34,8 +34,7 @@ impl HttpsRedirect {
         });
         let own: Option<Authority> = self.authority.parse().ok();
         let port = own.and_then(|own| own.port_u16()).map_or_else(String::new, |port| format!(":{port}"));
-        let path = target.path_and_query().map(http::uri::PathAndQuery::as_str);
-        let path = path.filter(|path| path.starts_with('/')).unwrap_or("/");
+        let path = path_and_query(target);
         match name {
             Some(name) => format!("https://{name}{port}{path}"),
             None => format!("https://{}{path}", self.authority),
@@ -43,8 +42,21 @@ impl HttpsRedirect {
     }
 }
 
-/// The redirect for a plain HTTP request; `None` if the request is to be served, as are ACME challenges and
-/// requests whose URL over TLS would not be ASCII.
+/// The path and query of a request's target, or `/` if it has no path. Bytes outside of ASCII, which some
+/// clients send, are percent-encoded, because a URL in `Location` has none (RFC 3986 §2).
+pub(crate) fn path_and_query(target: &Uri) -> String {
+    let path = target.path_and_query().map_or("/", http::uri::PathAndQuery::as_str);
+    let mut encoded = String::with_capacity(path.len());
+    for byte in if path.starts_with('/') { path } else { "/" }.bytes() {
+        match char::from(byte) {
+            letter if letter.is_ascii() => encoded.push(letter),
+            _ => encoded.push_str(&format!("%{byte:02X}")),
+        }
+    }
+    encoded
+}
+
+/// The redirect for a plain HTTP request; `None` if the request is to be served, as are ACME challenges.
 ///
 /// A trusted proxy, or any peer on a Unix socket, may have terminated TLS. Its requests are redirected only
 /// if `X-Forwarded-Proto` reports that the client used plain HTTP; without the header, a redirect could loop.
@@ -108,6 +120,7 @@ mod tests {
             ("example.com", "//evil.example.net/", "https://example.com:8443//evil.example.net/".to_owned()),
             ("example.com", "http://evil.example.net/a?b", format!("{own}/a?b")),
             ("evil.example.net", "http://example.com/a?b", "https://example.com:8443/a?b".to_owned()),
+            ("", "/über?q=ü", format!("{own}/%C3%BCber?q=%C3%BC")),
             ("example.com", "*", "https://example.com:8443/".to_owned()),
         ] {
             let (peer, head) = (peer("192.0.2.7"), head(target, &[("host", host)]));
