@@ -171,6 +171,10 @@ fn plain_http_on_the_tls_port_gets_an_explanation() {
     assert!(answer.text().contains("https://"));
     assert_eq!(answer.header("x-content-type-options"), Some("nosniff"));
     assert!(connection.rest().is_ok_and(|rest| rest.is_empty()), "the connection is closed");
+    // The body of a request, which is never read, does not delay or break the answer.
+    let mut connection = Connection::open(server.address());
+    let answer = connection.request("POST", "/api/contact", &[], &[b'x'; 9000]).expect("an answer");
+    assert_eq!((answer.status, connection.rest().map_err(|error| error.kind())), (400, Ok(Vec::new())));
     // Anything else is rejected with an alert or by closing the connection.
     for nonsense in [&b"\x00\x01\x02"[..], b"\x16\x03\x01\xff\xff", b"\x80\x2e\x01\x03\x01"] {
         let mut connection = Connection::open(server.address());

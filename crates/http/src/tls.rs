@@ -35,7 +35,7 @@ pub use certificate::{CertificateDefect, ServerCertificate, TlsStartError};
 pub use check::{TlsFinding, check_certificate, check_private_certificate};
 pub use files::CertificateFiles;
 pub use redirect::HttpsRedirect;
-pub(super) use redirect::{is_acme_challenge, is_plain_http, redirect_to_https};
+pub(super) use redirect::{is_acme_challenge, is_plain_http, path_and_query, redirect_to_https};
 
 /// The ALPN protocol ID of HTTP/2 (RFC 9113 §3.1).
 const H2: &[u8] = b"h2";
@@ -278,17 +278,16 @@ fn server_config(
     Ok(config)
 }
 
-/// Reads a plain-text HTTP request on a TLS socket until the bytes read so far end with an empty line, up to
-/// [`MAX_PLAIN_REQUEST`] bytes, then responds and closes the connection. `request` was already read from the
-/// stream.
+/// Reads the header of a plain-text HTTP request on a TLS socket, up to [`MAX_PLAIN_REQUEST`] bytes, responds
+/// and closes the connection. `request` was already read from the stream.
 async fn refuse_plain_text(
     response: Response<ResponseBody>,
     mut request: BytesMut,
     mut stream: TcpStream,
 ) -> io::Result<()> {
-    // Read the request first: closing a socket with unread data resets it, and the response is lost.
     let mut limited = (&mut stream).take(MAX_PLAIN_REQUEST);
-    while !request.ends_with(b"\r\n\r\n") && limited.read_buf(&mut request).await? > 0 {}
+    let has_header = |request: &[u8]| request.windows(4).any(|bytes| bytes == b"\r\n\r\n");
+    while !has_header(&request) && limited.read_buf(&mut request).await? > 0 {}
     let (head, mut body) = response.into_parts();
     let body = body.next_piece(usize::MAX).transpose()?.unwrap_or_default();
     let mut response =
@@ -299,7 +298,10 @@ async fn refuse_plain_text(
     }
     response.extend([b"\r\n", &body[..]].concat());
     stream.write_all(&response).await?;
-    stream.shutdown().await
+    stream.shutdown().await?;
+    // Closing a socket with unread data, such as a body, resets it, and the response may be lost.
+    let mut rest = stream.take(MAX_PLAIN_REQUEST);
+    tokio::io::copy(&mut rest, &mut tokio::io::sink()).await.map(|_| ())
 }
 
 #[cfg(test)]
