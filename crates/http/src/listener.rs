@@ -8,6 +8,7 @@ use std::time::Duration;
 use rustix::io::Errno;
 use tokio::runtime::LocalOptions;
 use tokio::sync::watch;
+use tokio::task::JoinSet;
 
 use super::balance::{AcceptedConn, Balancer, ConnGuard, TransferredConns};
 use super::counters::CloseReason;
@@ -31,7 +32,7 @@ pub(super) const PAUSE_AFTER_ERROR: Duration = Duration::from_millis(50);
 
 /// Runs one worker until [`ShutdownPhase::Stopping`], then until its connections or the grace period end.
 /// Fails if the runtime or a listener cannot be created. Panics if a task that accepts connections has
-/// panicked, once the tasks of the sockets before it have ended.
+/// panicked.
 pub(super) fn run<H: PublicHandler>(
     worker: Worker<H>,
     sockets: Vec<(Scheme, Socket)>,
@@ -43,28 +44,28 @@ pub(super) fn run<H: PublicHandler>(
     runtime.block_on(async move {
         let (alive, mut ended) = watch::channel(());
         let tasks = Rc::new(ConnTasks { worker, phase, _alive: alive });
-        let mut accepting = Vec::new();
+        let mut accepting = JoinSet::new();
         for (scheme, socket) in sockets {
             let listener = socket.into_listener()?;
             let (tasks, balancer) = (tasks.clone(), balancer.clone());
-            accepting.push(tokio::task::spawn_local(async move {
+            accepting.spawn_local(async move {
                 // The task owns the listener, so that this worker's socket closes when the task ends.
                 accept(&tasks, scheme, &listener, &balancer).await;
-            }));
+            });
         }
         drop(balancer);
         let receiving = tasks.clone();
-        accepting.push(tokio::task::spawn_local(async move {
+        accepting.spawn_local(async move {
             // This loop ends after the last transfer, when all workers have stopped accepting connections.
             while let Some((accepted, guard)) = transferred.recv().await {
                 receiving.spawn_connection(accepted, guard);
             }
-        }));
+        });
         let server = tasks.worker.server.clone();
         drop(tasks);
-        for accepting in accepting {
+        while let Some(ended) = accepting.join_next().await {
             // Unlike a panic in a connection's task, a panic here would leave a worker that serves nothing.
-            if let Err(error) = accepting.await
+            if let Err(error) = ended
                 && error.is_panic()
             {
                 std::panic::resume_unwind(error.into_panic());

@@ -23,8 +23,8 @@ impl<S: AsRef<Options> + Send + Sync + 'static> Server<S> {
     /// Serves on the listening `sockets` until [`ShutdownPhase::Stopping`], then gives requests in progress
     /// up to [`Options::shutdown_grace`] to finish. Each worker creates its handler with `make_handler`, in
     /// its own thread. Also starts a thread that limits memory. Fails at once if a thread cannot be created
-    /// or a socket cannot be duplicated. Otherwise waits for one worker after another: the error or panic of
-    /// the first of them that has one becomes the caller's, and the workers after it are not waited for.
+    /// or a socket cannot be duplicated. The error or panic of the first worker that ends with one becomes
+    /// the caller's at once, while the other workers go on.
     pub fn run<H: PublicHandler<Snapshot = S>>(
         self: &Arc<Self>,
         sockets: Vec<(Scheme, Socket)>,
@@ -33,20 +33,38 @@ impl<S: AsRef<Options> + Send + Sync + 'static> Server<S> {
     ) -> io::Result<()> {
         let workers = (**self.snapshot.load()).as_ref().workers.max(1);
         let mut threads = Vec::new();
+        let (ended, ends) = mpsc::channel();
         for (number, balancer) in Balancer::for_workers(workers).into_iter().enumerate() {
             let (server, make_handler, phase) = (self.clone(), make_handler.clone(), phase.clone());
             let duplicates = sockets.iter().map(|(scheme, socket)| Ok((*scheme, socket.duplicate()?)));
             let duplicates: Vec<_> = duplicates.collect::<io::Result<_>>()?;
-            let run = move || listener::run(Worker::new(server, make_handler()), duplicates, balancer, phase);
-            threads.push(std::thread::Builder::new().name(format!("{WORKER}{number}")).spawn(run)?);
+            let report = EndReport { number, ended: ended.clone() };
+            let run = move || {
+                let _report = report;
+                listener::run(Worker::new(server, make_handler()), duplicates, balancer, phase)
+            };
+            threads.push(Some(std::thread::Builder::new().name(format!("{WORKER}{number}")).spawn(run)?));
         }
+        drop(ended);
         // Close this thread's copies, or connections would still queue after the last worker has stopped.
         drop(sockets);
         let (_serving, stop) = mpsc::channel();
         let server = self.clone();
         let watch_memory = move || panics::restart_after_panic("memory", || memory::watch(&server, &stop));
         std::thread::Builder::new().name("memory".into()).spawn(watch_memory)?;
-        threads.into_iter().try_for_each(join)
+        ends.into_iter().filter_map(|number: usize| threads[number].take()).try_for_each(join)
+    }
+}
+
+/// Sends the number of a worker when its thread ends, also if that is by a panic.
+struct EndReport {
+    number: usize,
+    ended: mpsc::Sender<usize>,
+}
+
+impl Drop for EndReport {
+    fn drop(&mut self) {
+        let _ = self.ended.send(self.number);
     }
 }
 
