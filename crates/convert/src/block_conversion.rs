@@ -82,12 +82,14 @@ impl Converter<'_> {
         out.extend((!formula.tex.is_empty()).then_some(Block::Math(formula.tex)));
     }
 
-    /// Appends the blocks for a block element. A panel follows the label of its tab, unless it is code, an
-    /// alert or a formula. A form with a description becomes that description. A `<div>` or the like that an
+    /// Appends the blocks for a block element. A panel follows the label of its tab. A form with a description becomes that description. A `<div>` or the like that an
     /// empty link covers becomes a link ([`Self::link_card`]). Tabs and form controls produce no blocks, nor,
     /// except in exact mode (for fragments), do empty code blocks and quotations.
     fn append_block(&self, id: NodeId, out: &mut Vec<Block>) {
         let dom = self.dom;
+        if let Some(label) = self.tabs.labels.get(&id) {
+            out.push(Block::Paragraph(Inline::strong(label)));
+        }
         if code::is_code_block(dom, id) {
             let text = code::code_text(dom, id);
             if !text.is_empty() || self.mode.is_exact {
@@ -100,9 +102,6 @@ impl Converter<'_> {
         }
         if let Some(formula) = math::read_formula(dom, id) {
             return self.append_formula(id, formula, out);
-        }
-        if let Some(label) = self.tabs.labels.get(&id) {
-            out.push(Block::Paragraph(Inline::strong(label)));
         }
         match dom.tag(id) {
             _ if let Some(level) = heading_level(dom, id) => self.append_heading(id, level, out),
@@ -195,8 +194,8 @@ impl Converter<'_> {
         true
     }
 
-    /// Appends a heading without its permalinks and the link around its text. Elements beside this link,
-    /// which have no text, are left out. Drops an empty heading, except in exact mode.
+    /// Appends a heading without its permalinks and the link around its text. Drops an empty heading, except
+    /// in exact mode.
     fn append_heading(&self, id: NodeId, level: u8, out: &mut Vec<Block>) {
         let mut inline = Inline::default();
         // mdBook and others wrap the text of a heading in a link to the heading. Convert only the link's
@@ -204,7 +203,11 @@ impl Converter<'_> {
         let whole = self.dom.collapsed_text(id);
         let own =
             self.dom.child_elements(id).find(|&c| documentation_markup::is_self_link(self.dom, c, &whole));
-        for child in self.dom.children(own.unwrap_or(id)) {
+        let children = self.dom.children(id).flat_map(|child| match own {
+            Some(link) if link == child => self.dom.children(link).collect(),
+            _ => vec![child],
+        });
+        for child in children {
             if documentation_markup::is_permalink(self.dom, child) {
                 self.dom.skip(child, Rule::Permalink);
             } else {

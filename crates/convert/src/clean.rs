@@ -15,15 +15,15 @@ use url::Url;
 /// Maximum length in bytes of the URL in `<base>`.
 const MAX_REFERENCE: usize = 2000;
 
-/// The base URL for relative links: the URL in the page's first `<base>`, or else the page's own URL. Ignores
-/// the `<base>` if its URL is invalid, missing or longer than 2000 bytes, or if it is beyond the first 2000
-/// nodes.
+/// The base URL for relative links: the URL in the page's first `<base>` with `href`, or else the page's own
+/// URL. Ignores the `<base>` if its URL is invalid or longer than 2000 bytes, or if it is beyond the first
+/// 2000 nodes.
 pub(super) fn base_url(dom: &Dom, url: Option<&Url>) -> Option<Url> {
     let is_base = |id: &NodeId| dom.element(*id).is_some_and(|e| &*e.name.local == "base");
-    let element = dom.descendants(DOCUMENT).take(2000).find(is_base);
+    let mut bases = dom.descendants(DOCUMENT).take(2000).filter(is_base);
     // Ignore a long base URL: each relative link would repeat it and so multiply the output.
-    let declared =
-        element.and_then(|id| dom.attribute(id, "href")).filter(|href| href.len() <= MAX_REFERENCE);
+    let declared = bases.find_map(|id| dom.attribute(id, "href"));
+    let declared = declared.filter(|href| href.len() <= MAX_REFERENCE);
     match (declared, url) {
         (Some(href), Some(url)) => url.join(href).ok().or_else(|| Some(url.clone())),
         (Some(href), None) => Url::parse(href).ok(),
@@ -383,18 +383,27 @@ fn is_hidden_by_name(dom: &Dom, id: NodeId) -> bool {
         || dom.classes(id).any(|c| c.starts_with("not-") && c.ends_with(":hidden"))
 }
 
-/// Whether a utility class of Tailwind or Bootstrap shows an otherwise hidden element on wide screens. Of
-/// those that begin with `d-`, all count that end with `-block`, `-flex` or `-inline`, also `d-print-block`,
-/// but no others, such as `d-md-grid`.
+/// Whether a utility class of Tailwind, such as `md:table-cell`, or of Bootstrap, such as `d-md-flex`, shows
+/// an otherwise hidden element on wide screens.
 fn is_shown_on_wide_screens(class: &str) -> bool {
-    const WIDTHS: [&str; 5] = ["sm", "md", "lg", "xl", "2xl"];
-    const DISPLAYS: [&str; 8] =
-        ["block", "flex", "grid", "inline", "inline-block", "inline-flex", "table", "contents"];
-    match (class.split_once(':'), class.strip_prefix("d-")) {
-        (Some((width, display)), _) => WIDTHS.contains(&width) && DISPLAYS.contains(&display),
-        (None, Some(rest)) => ["-block", "-flex", "-inline"].iter().any(|display| rest.ends_with(display)),
-        (None, None) => false,
-    }
+    const WIDTHS: [&str; 7] = ["sm", "md", "lg", "xl", "2xl", "xxl", "3xl"];
+    const DISPLAYS: [&str; 12] = [
+        "block",
+        "flex",
+        "grid",
+        "inline",
+        "inline-block",
+        "inline-flex",
+        "inline-grid",
+        "list-item",
+        "table",
+        "table-cell",
+        "table-row",
+        "contents",
+    ];
+    let bootstrap = || class.strip_prefix("d-")?.split_once('-');
+    let parts = class.split_once(':').or_else(bootstrap);
+    parts.is_some_and(|(width, display)| WIDTHS.contains(&width) && DISPLAYS.contains(&display))
 }
 
 /// Whether an element is a label that a generator adds for screen readers to what Markdown expresses by
@@ -583,13 +592,13 @@ mod tests {
     #[test]
     fn drops_hidden_elements() {
         let html = "a<p hidden>b</p><p style='display : none'>c</p><span class=sr-only>d</span><script>e</script>\
-            <p class='hidden md:block'>f</p><div role=tabpanel hidden>g</div><b class='not-print:hidden'>h</b>\
+            <p class='hidden md:block'>f</p><p class='d-none d-md-table-cell'>F</p><p class='d-none d-print-block'>x</p><div role=tabpanel hidden>g</div><b class='not-print:hidden'>h</b>\
             <div class=callout-content style=display:none>i</div><i class=hidden>j</i><b aria-hidden=true>•</b>\
             <b aria-hidden=true>k</b><i class=icon aria-hidden=true>arrow_down</i><p hidden=until-found>l</p>\
             <p style='--menu-display: none; color: red'>m</p><p style='VISIBILITY:hidden'>n</p>\
             <dialog>o</dialog><noscript><p>p</p></noscript><button>q<i class=sr-only>r</i></button>";
-        assert_eq!(visible(html, false), "adfghij • klmpq");
-        assert_eq!(visible(html, true), "afgi • lmq");
+        assert_eq!(visible(html, false), "adfFxghij • klmpq");
+        assert_eq!(visible(html, true), "afFgi • lmq");
     }
 
     #[test]

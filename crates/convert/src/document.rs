@@ -78,8 +78,7 @@ pub(super) fn remove_boilerplate(
 }
 
 /// Whether the HTML is a fragment, which is converted as a whole: its first 4096 bytes contain none of the
-/// beginnings of tags that indicate a page, such as `<html` and `<head`, neither in comments nor in code.
-/// `<header>` begins like `<head>`, and so indicates a page, too.
+/// beginnings of tags that indicate a page, such as `<html` and `<head>`, neither in comments nor in code.
 pub fn is_fragment(html: &str) -> bool {
     let start = &html.as_bytes()[..html.len().min(4096)];
     let has = |tag: &[u8]| start.windows(tag.len()).any(|w| w.eq_ignore_ascii_case(tag));

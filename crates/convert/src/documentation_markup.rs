@@ -524,6 +524,8 @@ mod tests {
             markdown(&format!("<div>{html}{one}</div>")),
             "**npm**\n\na\n\n**pnpm**\n\nb\n\n**Bash**\n\nc\n"
         );
+        let code = "<div><div role=tablist><p role=tab id=t>sh</p></div><pre role=tabpanel aria-labelledby=t>ls</pre></div>";
+        assert_eq!(markdown(code), "**sh**\n\n```\nls\n```\n");
         for html in [
             // Elementor, Webflow, Asciidoctor, Divi
             "<div><div role=tablist><p role=tab aria-controls=p>A</p><p role=tab aria-controls=q>B</p></div><div><p role=tab aria-controls=p>A</p><div role=tabpanel id=p>x</div><p role=tab aria-controls=q>B</p><div role=tabpanel id=q>y</div></div></div>",

@@ -815,6 +815,10 @@ mod tests {
             ),
             ("<base href=/><meta http-equiv=refresh content=0;url=/>", Some("https://example.com/")),
             ("<base href=/><meta http-equiv=refresh content=9;url=a/>", None),
+            (
+                "<base target=_top><base href=/c/><base href=/d/><meta http-equiv=refresh content=0;url=b>",
+                Some("https://example.com/c/b"),
+            ),
             ("<meta http-equiv=refresh content=30>", None),
             ("<meta http-equiv=refresh content='30; url='>", None),
             ("<meta http-equiv=refresh content='30; url=/a/'>", None),

@@ -54,8 +54,10 @@ pub(super) fn list_omissions(dom: &Dom, root: NodeId) -> Vec<Omission> {
     let mut nodes = dom.omitted.borrow().clone();
     if root != body {
         let above: HashSet<NodeId> = dom.ancestors(root).collect();
-        let outside = dom.outermost(body, |id| id == root || !above.contains(&id));
-        nodes.extend(outside.into_iter().filter(|&id| id != root).map(|node| (node, Rule::Outside)));
+        let outermost = dom.outermost(body, |id| id == root || !above.contains(&id));
+        // If several regions are selected, the root that contains them is not an element.
+        let is_outside = |&id: &NodeId| !dom.ancestors(id).any(|above| above == root);
+        nodes.extend(outermost.into_iter().filter(is_outside).map(|node| (node, Rule::Outside)));
     }
     nodes.sort_by_key(|&(node, _)| node);
     nodes.dedup_by_key(|&mut (node, _)| node);
@@ -368,6 +370,11 @@ mod tests {
                 (Rule::Excluded, "<b>", "human", 5),
             ]
         );
+        let regions = "<!doctype html><title>t</title><body><div><p data-pagefind-body>a</p><p>b</p></div>\
+            <p data-pagefind-body>c</p>";
+        let converted = convert(regions, &Options { explain: true, ..Options::default() });
+        let texts: Vec<&str> = converted.omissions.iter().map(|omission| &*omission.text).collect();
+        assert_eq!((&*converted.markdown, texts), ("# t\n\na\n\nc\n", vec!["b"]));
     }
 
     #[test]
