@@ -174,13 +174,12 @@ fn judge_address(
     })
 }
 
-/// Judges the names of the controls. Fails if a required field of the form's first shape is missing. Warns of
+/// Judges the names of the controls. Fails if a required field of the form is missing. Warns of
 /// controls that only this server's page has, otherwise of required controls that are fields of neither
 /// shape. Returns only one of these.
 fn judge_fields(own: OwnForm<'_>, shown: &ShownForm) -> Option<(Outcome, String)> {
     let form = own.form;
-    let required = form.fields.iter().filter(|field| field.required).map(|field| field.name);
-    let missing: Vec<&str> = required.filter(|name| !shown.controls.contains_key(*name)).collect();
+    let missing = shown.missing_fields_of(form);
     if !missing.is_empty() {
         return Some(failed(format!(
             "the form is refused, because it lacks {}, which its definition requires",

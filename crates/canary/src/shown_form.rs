@@ -150,11 +150,21 @@ impl ShownForm {
         self.attribute.as_deref() == Some(form.name) || self.attribute.is_none() && self.sends_to(form)
     }
 
-    /// Whether this form has controls for all fields that the first shape of `form` requires. False if it
-    /// requires none.
+    /// The names of the required fields of `form`, in the set of its fields that applies to the controls of
+    /// this form.
+    fn required_fields_of<'f>(&self, form: &'f Form) -> impl Iterator<Item = &'f str> {
+        let fields = form.choose_fields(|name| self.controls.contains_key(name));
+        fields.iter().filter(|field| field.required).map(|field| field.name)
+    }
+
+    /// The names of the required fields of `form` that this form has no controls for.
+    pub(crate) fn missing_fields_of<'f>(&self, form: &'f Form) -> Vec<&'f str> {
+        self.required_fields_of(form).filter(|name| !self.controls.contains_key(*name)).collect()
+    }
+
+    /// Whether this form has controls for all required fields of `form`. False if it requires none.
     pub(crate) fn has_required_fields_of(&self, form: &Form) -> bool {
-        let mut required = form.fields.iter().filter(|field| field.required).peekable();
-        required.peek().is_some() && required.all(|field| self.controls.contains_key(field.name))
+        self.required_fields_of(form).next().is_some() && self.missing_fields_of(form).is_empty()
     }
 
     /// Whether all controls of this form, apart from those with [`OWN_PREFIX`], are fields of `form` in one

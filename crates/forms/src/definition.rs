@@ -205,6 +205,19 @@ impl Form {
         self.field(name.strip_suffix("[]").unwrap_or(name))
     }
 
+    /// Which of the two sets of fields applies to a form that has the members for which `is_sent` returns
+    /// true: the alternative if one of them is a field of it alone, and none is a field of the first set
+    /// alone.
+    pub fn choose_fields(&self, is_sent: impl Fn(&str) -> bool) -> &[Field] {
+        let Some(alternative) = &self.alternative else { return &self.fields };
+        let has_own = |fields: &[Field], other: &[Field]| {
+            let is_own = |field: &&Field| other.iter().all(|other| other.name != field.name);
+            fields.iter().filter(is_own).any(|field| is_sent(field.name))
+        };
+        let is_alternative = has_own(alternative, &self.fields) && !has_own(&self.fields, alternative);
+        if is_alternative { alternative } else { &self.fields }
+    }
+
     /// Whether the form, and its alternative if there is one, has a field for an e-mail address.
     pub fn has_address(&self) -> bool {
         let has = |fields: &Vec<Field>| fields.iter().any(|field| field.kind == FieldKind::Email);

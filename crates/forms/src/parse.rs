@@ -151,7 +151,7 @@ pub fn parse_with_extras(form: &'static Form, body: &[u8]) -> Result<ParsedForm,
     let text = std::str::from_utf8(body).map_err(|error| Rejection::NotUtf8(error.valid_up_to() + 1))?;
     let text = text.strip_prefix('\u{feff}').unwrap_or(text);
     let (members, extras, lead) = read_members(form, text)?;
-    let shape = choose_shape(form, &members);
+    let shape = form.choose_fields(|name| members.iter().any(|(member, _)| *member == name));
     let entry = check_fields(form, shape, members)?;
     Ok(ParsedForm { entry, extras, lead })
 }
@@ -173,7 +173,7 @@ pub(super) fn parse_texts(
             (None, _) => members.push((field.name, MemberValue::Posted(value))),
         }
     }
-    let shape = choose_shape(form, &members);
+    let shape = form.choose_fields(|name| members.iter().any(|(member, _)| *member == name));
     check_fields(form, shape, members)
 }
 
@@ -227,18 +227,6 @@ fn syntax_rejection(error: &serde_json::Error) -> Rejection {
     } else {
         error.to_string()
     })
-}
-
-/// Chooses the alternative shape if the body has a member that only the alternative defines, and no member
-/// that only the first shape defines. Otherwise chooses the first shape.
-fn choose_shape(form: &'static Form, members: &Members) -> &'static [Field] {
-    let Some(alternative) = &form.alternative else { return &form.fields };
-    let is_sent = |shape: &[Field], other: &[Field]| {
-        let has = |fields: &[Field], name| fields.iter().any(|field| field.name == name);
-        members.iter().any(|(name, _)| has(shape, *name) && !has(other, *name))
-    };
-    let is_alternative = is_sent(alternative, &form.fields) && !is_sent(&form.fields, alternative);
-    if is_alternative { alternative } else { &form.fields }
 }
 
 /// Builds an entry from the fields of a shape, or collects the problems of all fields. Ignores members that
@@ -366,7 +354,7 @@ impl MembersVisitor {
     fn posted(&self, name: &str, given: MemberValue) -> MemberValue {
         let Some(field) = self.0.field(name) else { return given };
         match (field.kind, given) {
-            (FieldKind::Choices, MemberValue::Text(text)) => MemberValue::List(vec![text]),
+            (FieldKind::Choices, MemberValue::Text(text)) => self.posted(name, MemberValue::List(vec![text])),
             (FieldKind::Choices, MemberValue::List(texts)) => {
                 let mut list = Vec::<String>::new();
                 for text in texts {
@@ -829,6 +817,7 @@ mod tests {
         check(r#""text":null"#, None);
         check(r#""mail":"ａｄａ＠bücher.example""#, Some("ada@xn--bcher-kva.example".into()));
         check(r#""days":"Tue""#, Some(json!(["Tue"])));
+        check(r#""days":" ""#, Some(serde_json::Value::Null));
         check(r#""days":"Sun""#, None);
         check(r#""days":["Tue","","Mon","Tue"," "]"#, Some(json!(["Mon", "Tue"])));
         check(r#""days":["Mon","Tue","Mon","Sun"]"#, None);

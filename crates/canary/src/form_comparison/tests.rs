@@ -50,6 +50,13 @@ fn forms_of_the_theme_and_of_builds_are_fine() {
     check_own(BUILT, Outcome::Ok, "its address");
     check(THEME, &THEME.replace("action=\"/api", "action=\"https://www.example.com/api"), Outcome::Ok, "");
     check(THEME, &THEME.replace("?v=1", "?v=2"), Outcome::Ok, "");
+    // The second set of fields that the built-in contact form accepts.
+    let names =
+        r#"<input name="firstname" required><input name="lastname" required><input name="company" required>"#;
+    let second = BUILT.replace("<input name=\"name\" required>", names);
+    check_own(&second, Outcome::Ok, "its address");
+    let short = second.replace("<input name=\"company\" required>", "");
+    check_own(&short, Outcome::Failed, "it lacks `company`");
     // An inline script of the page sends this form.
     check_own(
         &BUILT.replace("<script src=\"/_frontdesk/forms.js\" defer>", "<script>fetch('/api/contact')"),
