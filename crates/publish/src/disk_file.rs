@@ -48,7 +48,7 @@ pub enum DiskContent {
 impl DiskFile {
     /// Reads the file once, in pieces: hashes it, and returns [`DiskContent::Excluded`] if `is_excluded`
     /// accepts its first mark; later marks are not searched for. Each piece is examined as if it were a file
-    /// with this name. The mark of a published file, if any, comes last in the result. Fails with
+    /// with this name, but of the marks of the name only that of the first piece counts. The mark of a published file, if any, comes last in the result. Fails with
     /// [`FileChanged`] if the file has changed since it was listed. The inner error means that it cannot be
     /// read.
     pub fn read(
@@ -69,7 +69,10 @@ impl DiskFile {
             };
             hasher.update(&window[before..]);
             length += count as u64;
-            mark = mark.or_else(|| examine(&found.path_in_folder, &window));
+            // Only the beginning of a file shows whether its format explains a name that keys have.
+            let is_start = length == count as u64;
+            let found_here = examine(&found.path_in_folder, &window);
+            mark = mark.or(found_here.filter(|mark| is_start || *mark != ContentMark::KeyName));
             if let Some(mark) = mark.filter(|mark| is_excluded(*mark)) {
                 return Ok(Ok((DiskContent::Excluded(mark), None)));
             }
@@ -200,6 +203,14 @@ mod tests {
             content[position..position + key.len()].copy_from_slice(key);
             fs::write(&at, &content).expect("it can be written");
             assert!(matches!(read(&at).0, DiskContent::Excluded(ContentMark::PrivateKey)), "{position}");
+        }
+        // A presentation is a ZIP archive, of which only the first piece begins like one.
+        for (start, expected) in [(&b"PK\x03\x04"[..], None), (b"\x01", Some(ContentMark::KeyName))] {
+            fs::write(&at, [start, &vec![0x80; 2 * WINDOW]].concat()).expect("it can be written");
+            let found = FoundFile { path_in_folder: "talk.key".into(), ..found(&at) };
+            let read = DiskFile::read(&found, |_| true).expect("it does not change").expect("it can be read");
+            let excluded = if let DiskContent::Excluded(mark) = read.0 { Some(mark) } else { None };
+            assert_eq!(excluded, expected);
         }
     }
 
