@@ -52,11 +52,14 @@ pub fn render(formula: &str, is_block: bool) -> Result<String, MathError> {
 
 /// The position at which the formula's depth exceeds [`MAX_DEPTH`]; `None` if it does not. Counts the braces,
 /// brackets, environments and `\left` that are open, and the commands and scripts that directly follow each
-/// other, as in `\sqrt\sqrt x`. A command that only begins like `\left` or `\right`, such as `\leftarrow`,
-/// counts as that.
+/// other, as in `\sqrt\sqrt x`.
 fn find_excess_depth(formula: &str) -> Option<usize> {
     let mut depth = 0_usize;
     let mut chain = 0_usize;
+    let is_command_in = |after: &str, names: [&str; 2]| {
+        let name = after.split(|c: char| !c.is_ascii_alphabetic()).next();
+        name.is_some_and(|name| names.contains(&name))
+    };
     // `letters` is the number of letters since the last command or script, without the command's name.
     let (mut letters, mut end, mut is_command) = (0, 0, false);
     for (at, word) in formula.match_indices(|c: char| !c.is_ascii_alphabetic()) {
@@ -71,8 +74,8 @@ fn find_excess_depth(formula: &str) -> Option<usize> {
         match word {
             "{" | "[" => depth += 1,
             "}" | "]" => depth = depth.saturating_sub(1),
-            "\\" if after.starts_with("begin") || after.starts_with("left") => depth += 1,
-            "\\" if after.starts_with("end") || after.starts_with("right") => depth = depth.saturating_sub(1),
+            "\\" if is_command_in(after, ["begin", "left"]) => depth += 1,
+            "\\" if is_command_in(after, ["end", "right"]) => depth = depth.saturating_sub(1),
             "\\" | "^" | "_" | "'" => (chain, letters) = (chain + 1, 0),
             _ => {}
         }
@@ -157,7 +160,7 @@ mod tests {
             assert!(!html.contains("style=\""), "{formula}: {html}");
         }
         assert!(
-            render(&"a_i b_j ".repeat(MAX_DEPTH), false).is_ok(),
+            render(&"a_i b_j \\leftarrow ".repeat(MAX_DEPTH + 1), false).is_ok(),
             "these scripts do not enclose each other"
         );
         assert!(render("x", true).expect("a valid formula").starts_with("<math display=\"block\">"));
