@@ -27,8 +27,9 @@ impl SmtpReply {
         let first = self.lines.first().and_then(|line| line.split(' ').next());
         let code =
             first.filter(|word| word.bytes().all(|byte| byte.is_ascii_digit() || byte == b'.')).unwrap_or("");
-        let rest = |(number, line): (usize, &String)| match line.strip_prefix(code) {
-            Some(rest) if number > 0 => rest.trim_start().to_owned(),
+        let rest = |(number, line): (usize, &String)| match line.split_once(' ') {
+            Some((word, rest)) if number > 0 && word == code => rest.trim_start().to_owned(),
+            None if number > 0 && line == code => String::new(),
             _ => line.clone(),
         };
         self.lines.iter().enumerate().map(rest).collect::<Vec<_>>().join(" ")
@@ -180,6 +181,8 @@ mod tests {
             (b"250 \xd3\xca\xbc\xfe\r\n", 250, "\u{fffd}\u{02bc}\u{fffd}"),
             (b"220 caf\xe9 \x00\r\n", 220, "caf\u{fffd} \0"),
             (b"554-5.7.1 no\n554 5.7.1 spam\n", 554, "5.7.1 no spam"),
+            (b"550-5.1.1 a\n550-5.1.1\n550 5.1.10 b\n", 550, "5.1.1 a  5.1.10 b"),
+            (b"550-4 tries\n550 42 hours\n", 550, "4 tries 42 hours"),
         ] {
             let reply = read(bytes).expect("readable").expect("complete");
             assert_eq!((reply.code, reply.text().as_str()), (code, text), "{bytes:?}");
