@@ -160,7 +160,7 @@ fn read_words(text: &str, letters: &mut Vec<u32>) {
 
 /// The end of the word at byte `at` if it begins with `www.` in lower case; otherwise `at`.
 fn skip_address(text: &str, at: usize) -> usize {
-    if !text.as_bytes()[at..].starts_with(b"www.") {
+    if !text.as_bytes()[at..].get(..4).is_some_and(|start| start.eq_ignore_ascii_case(b"www.")) {
         return at;
     }
     text.len() - text[at..].trim_start_matches(is_in_word).len()

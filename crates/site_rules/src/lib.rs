@@ -151,19 +151,21 @@ impl RedirectRule {
         !self.parameters.is_empty()
     }
 
-    /// Whether the target contains values from the path or the query at one of its `placeholders`.
+    /// Whether the target contains values from the path or the query.
     pub fn has_variable_target(&self) -> bool {
-        self.unknown_placeholders().len() < placeholders(&self.to).count()
+        self.to.split(':').skip(1).any(|after| self.has_value(&after[..name_length(after)]))
     }
 
-    /// The placeholders in the target that have no value.
+    /// The [`placeholders`] in the target that have no value.
     fn unknown_placeholders(&self) -> Vec<&str> {
-        let is_known = |name: &&str| {
-            let mut parameters = self.parameters.iter();
-            self.pattern.names().any(|known| known == *name)
-                || parameters.any(|parameter| parameter.value.as_ref().is_ok_and(|known| known == name))
-        };
-        placeholders(&self.to).filter(|name| !is_known(name)).collect()
+        placeholders(&self.to).filter(|name| !self.has_value(name)).collect()
+    }
+
+    /// Whether the path or the query gives a value to the placeholder `name`.
+    fn has_value(&self, name: &str) -> bool {
+        let mut parameters = self.parameters.iter();
+        self.pattern.names().any(|known| known == name)
+            || parameters.any(|parameter| parameter.value.as_ref().is_ok_and(|known| known == name))
     }
 
     /// The rule as a line of `_redirects`. Of forced rules, only those with query parameters get the `!`:
