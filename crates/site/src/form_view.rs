@@ -50,6 +50,13 @@ impl<'a> FormView<'a> {
         form.fields.iter().map(|field| self.label(form, field)).collect()
     }
 
+    /// The title of a form in the language of the page.
+    pub fn title(&self, form: &Form) -> &str {
+        let base = FormSet::built_in().named(form.name);
+        let word = self.words.find(&format!("{}_title", form.name));
+        self.choose(word, form.title, base.map(|base| base.title))
+    }
+
     fn label(&self, form: &Form, field: &Field) -> String {
         let base = FormSet::built_in().named(form.name).and_then(|base| base.field(field.name));
         let word = self.words.find(&format!("{}_{}", form.name, field.name));
@@ -84,7 +91,7 @@ impl<'a> FormView<'a> {
             name => definition.name,
             action => definition.path,
             tool => definition.operation_id,
-            title => text("title", definition.title, base.map(|base| base.title)),
+            title => self.title(definition),
             send => text("send", definition.submit, base.map(|base| base.submit)),
             description => text("description", definition.description, base.map(|base| base.description)),
             // Built-in forms have no introduction here, because their pages have their own.

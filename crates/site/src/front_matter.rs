@@ -460,9 +460,11 @@ impl FrontMatterReader<'_> {
 
     /// The date and time of the page. `None` if the value states only a day, or is invalid.
     fn read_time_of_date(&self) -> Option<Timestamp> {
-        let (_, value) = self.find(&["date", "publishDate", "pubDate"])?;
-        let text = to_iso(value.as_str()?);
-        Some(text).filter(|text| text.len() > "2026-11-20".len()).and_then(|text| parse_time(&text))
+        let names = ["date", "publishDate", "pubDate"];
+        let mut texts =
+            names.iter().filter_map(|name| Some(to_iso(self.find(&[name])?.1.as_str()?).into_owned()));
+        let text = texts.find(|text| !text.is_empty())?;
+        if text.len() > "2026-11-20".len() { parse_time(&text) } else { None }
     }
 
     /// The texts of a list, without empty ones. A single string counts as a list of one. Empty if it is

@@ -30,20 +30,14 @@ pub(super) fn plain_form_page(
     options: &PagesOptions,
 ) -> Result<Option<FormPage>, Fault> {
     let name = form.definition.name;
-    let form_title = language.words.find(&format!("{name}_title")).unwrap_or(form.definition.title);
+    let view = FormView::answering(language, None);
+    let form_title = view.title(form.definition);
     let title = if language.title.is_empty() { form_title } else { &language.title };
     let head_title = language.words.fill("answer_title", &[("title", form_title)]);
     // This page answers at the form's endpoint, which has no language, so it uses the site's language.
     let page = context! { title, head_title, path => "/", form => name };
     let html = render(page, language, options, std::slice::from_ref(form))?;
-    Ok(FormPage::new(
-        &html,
-        form,
-        FormView::answering(language, None).labels(form.definition),
-        0,
-        language,
-        &options.operator.email,
-    ))
+    Ok(FormPage::new(&html, form, view.labels(form.definition), 0, language, &options.operator.email))
 }
 
 /// Inserts the stylesheet and the thank-you page if forms work without JavaScript. Replaces nothing: there is
