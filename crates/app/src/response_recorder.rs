@@ -108,12 +108,7 @@ pub fn describe(site: &Site, policy: &HeaderValue) -> io::Result<Description> {
         read_only: recorder.record_response_to(some, &Method::POST, None, Encoding::Identity)?,
         missing: missing.describe_url(nowhere, None)?,
         missing_in: missing_in.collect::<io::Result<_>>()?,
-        unknown_endpoint: recorder.record_response_to(
-            &no_endpoint,
-            &Method::GET,
-            None,
-            Encoding::Identity,
-        )?,
+        unknown_endpoint: missing.record_response_to(&no_endpoint, &Method::GET, None, Encoding::Identity)?,
         ambiguous: recorder.record(bad_request(&ambiguous))?,
         endpoints: site
             .form_set
