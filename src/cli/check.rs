@@ -6,7 +6,7 @@ use std::process::ExitCode;
 
 use serde_json::json;
 
-use super::output::{GOOD, count_faults, exit_code, print_faults, print_notes};
+use super::output::{GOOD, count_faults, counted, exit_code, print_faults, print_notes};
 use super::site::SiteCache;
 use super::{doctor, init, site};
 use frontdesk_config::{Config, FILE_NAME, FORMS_FOLDER, Flag, Setting};
@@ -44,7 +44,7 @@ pub(super) fn run(folder: &Path, flags: &[Flag], json: bool, drafts: bool) -> an
     print_notes(&notes);
     let mut stderr = anstream::stderr().lock();
     let _ = match faults[..] {
-        [] => writeln!(stderr, "{GOOD}fine:{GOOD:#} {pages} pages, nothing to fix"),
+        [] => writeln!(stderr, "{GOOD}fine:{GOOD:#} {}, nothing to fix", counted(pages, "page")),
         _ => writeln!(stderr, "{}", count_faults(&faults)),
     };
     Ok(exit_code(faults.is_empty()))

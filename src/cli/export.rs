@@ -23,7 +23,7 @@ use clap::Args;
 use self::folder::ExportFolder;
 use self::layout::ExportLayout;
 use super::needs;
-use super::output::{GOOD, WARNING, count_faults, print_faults, with_hint};
+use super::output::{GOOD, WARNING, count_faults, counted, print_faults, with_hint};
 use super::site::{self, SiteArgument, SiteCache};
 use frontdesk_app::response_recorder::describe;
 use frontdesk_config::Config;
@@ -103,8 +103,9 @@ pub(super) fn run(options: &ExportOptions) -> anyhow::Result<ExitCode> {
     let (word, to) = (if replaced { "replaced:" } else { "written:" }, options.output.display());
     writeln!(
         stderr,
-        "{GOOD}{word}{GOOD:#} {} pages in {count} files ({} KiB) in {to}",
-        site.page_count,
+        "{GOOD}{word}{GOOD:#} {} in {} ({} KiB) in {to}",
+        counted(site.page_count, "page"),
+        counted(count, "file"),
         bytes.div_ceil(1024),
     )?;
     Ok(ExitCode::SUCCESS)

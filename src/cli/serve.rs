@@ -32,7 +32,7 @@ use self::start_report::StartReport;
 use self::trial::TrialLoad;
 use self::watch::SiteWatcher;
 use super::needs;
-use super::output::{count_faults, with_hint};
+use super::output::{count_faults, counted, with_hint};
 use super::site::{self, SiteCache};
 use frontdesk_app::{self as app, AppState, LiveReload, Metrics, PageViews, Snapshot};
 use frontdesk_canary::Canary;
@@ -116,8 +116,8 @@ fn serve(
         .publish(log);
     options.warn_about_authoring();
     let _ = addresses.print();
-    let pages = app.snapshot.load().site.page_count;
-    service.notify_ready(&format!("{pages} pages at {}", config.pages.base_url));
+    let pages = counted(app.snapshot.load().site.page_count, "page");
+    service.notify_ready(&format!("{pages} at {}", config.pages.base_url));
     let reloader = Reloader {
         trial: TrialLoad::after_load(folder),
         folder: folder.to_owned(),

@@ -36,17 +36,22 @@ pub(super) struct ConfigOverrides {
 }
 
 impl ConfigOverrides {
-    /// Converts the given options to flags for [`Config::load`]. Makes the paths of the public Unix sockets
-    /// and of the data folder absolute; that of `--ops-listen` counts from the site's folder.
+    /// Converts the given options to flags for [`Config::load`]. Makes the paths of Unix sockets and of the
+    /// data folder absolute.
     pub(super) fn flags(&self) -> Vec<Flag> {
-        let addresses = self.listen.iter().map(|address| match address {
+        let absolute_address = |address: &Address| match address {
             Address::Unix(path) => Address::Unix(absolute(path).into()).to_string(),
             address @ Address::Tcp(_) => address.to_string(),
+        };
+        let listen = self.listen.iter().map(absolute_address).collect::<Vec<_>>().join(",");
+        // `off` and invalid addresses are left to the configuration.
+        let ops_listen = self.ops_listen.as_deref().map(|text| match text.parse() {
+            Ok(address @ Address::Unix(_)) => absolute_address(&address),
+            _ => text.to_owned(),
         });
-        let listen = addresses.collect::<Vec<_>>().join(",");
         [
             ("server.listen", "--listen", Some(listen).filter(|listen| !listen.is_empty())),
-            ("server.ops_listen", "--ops-listen", self.ops_listen.clone()),
+            ("server.ops_listen", "--ops-listen", ops_listen),
             ("store.data_dir", "--data-dir", self.data_dir.as_deref().map(absolute)),
         ]
         .into_iter()

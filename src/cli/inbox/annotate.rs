@@ -13,6 +13,7 @@ use super::console::Console;
 use super::selection::find_all;
 use crate::cli::output::with_hint;
 use frontdesk_desk::User;
+use frontdesk_desk::time::parse_date;
 use frontdesk_forms::text::visible;
 use frontdesk_inbox::store::{Annotated, MAX_NOTE};
 use frontdesk_site::fault::did_you_mean;
@@ -154,14 +155,13 @@ pub enum DayArgument {
 }
 
 impl DayArgument {
-    /// Parses `today`, `tomorrow` or a date from 2000 to 2099 such as `2026-11-30`. Ignores a time of day
-    /// after the date.
+    /// Parses `today`, `tomorrow` or a date from 2000 to 2099 such as `2026-11-30`.
     pub(super) fn parse(text: &str) -> Result<DayArgument, String> {
         match text {
             "today" => Ok(DayArgument::Today),
             "tomorrow" => Ok(DayArgument::Tomorrow),
             text => {
-                let date = text.parse().ok().filter(|date: &Date| (2000..2100).contains(&date.year()));
+                let date = parse_date(text).filter(|date| (2000..2100).contains(&date.year()));
                 date.map(DayArgument::On)
                     .ok_or_else(|| "give a date such as 2026-11-30, today or tomorrow".to_owned())
             }

@@ -18,7 +18,7 @@ use super::options::{self, ServeOptions};
 use super::process;
 use super::trial::TrialLoad;
 use super::watch::{ReloadReason, SiteWatcher, wait_for_quiet_period};
-use crate::cli::output::count_faults;
+use crate::cli::output::{count_faults, counted};
 use crate::cli::site::{self, SiteCache};
 use frontdesk_app::agent::Agents;
 use frontdesk_app::{AppState, Snapshot};
@@ -213,8 +213,8 @@ impl Reloader {
             Err(vec![Fault::error(self.folder.display().to_string(), None, message).hint(error.hint())])
         });
         self.app.metrics.record_reload(reloaded.is_ok(), jiff::Timestamp::now());
-        let pages = self.app.snapshot.load().site.page_count;
-        self.service.notify_ready(&format!("{pages} pages at {}", self.config.pages.base_url));
+        let pages = counted(self.app.snapshot.load().site.page_count, "page");
+        self.service.notify_ready(&format!("{pages} at {}", self.config.pages.base_url));
         match reloaded {
             Ok((snapshot, warnings)) => {
                 if let Some(live_reload) = &self.app.live_reload {

@@ -48,8 +48,10 @@ impl StartReport<'_> {
         let (kibibytes, milliseconds) = (site.size() / 1024, took.as_millis());
         let folder = config.pages.build.as_ref().map(|build| format!(" from {}", build.folder.display()));
         let folder = folder.unwrap_or_default();
-        lines
-            .push(format!("{} pages{folder}, {kibibytes} KiB, loaded in {milliseconds} ms", site.page_count));
+        lines.push(format!(
+            "{}{folder}, {kibibytes} KiB, loaded in {milliseconds} ms",
+            counted(site.page_count, "page")
+        ));
         let database = &config.store.url;
         lines.push(match app.store.health() {
             Ok(()) if *is_new => format!("submissions are stored in {database} (new, and empty)"),
