@@ -50,9 +50,8 @@ pub(super) struct DoctorOptions {
 
 /// Prints the errors of the configuration, and the warnings that are not about `frontdesk.toml`. Sends a test
 /// message through each selected channel, runs the other checks, and prints one line for each result and a
-/// summary. Returns failure if there is a problem. Fails if
-/// the configuration file cannot be read as a whole. With `--watch`, sends nothing, and shows the state of
-/// the inbox instead; fails if a fault prevents that.
+/// summary. Returns failure if there is a problem. Fails if the configuration file cannot be read as a whole.
+/// With `--watch`, sends nothing, and shows the state of the inbox instead; fails if a fault prevents that.
 pub(super) fn run(folder: &Path, flags: &[Flag], options: &DoctorOptions) -> anyhow::Result<ExitCode> {
     let (config, errors, warnings) = site::read_with_errors(folder, flags)?;
     print_faults(&warnings);

@@ -233,7 +233,7 @@ impl InboxCommand {
     }
 
     /// Removes the site's folder from the arguments, and returns it. In a list of ids, the folder is the
-    /// argument that is not an id: it has other characters than hexadecimal digits and `-`. (After a user's
+    /// argument that is not an id: it has characters other than hexadecimal digits and `-`. (After a user's
     /// name, [`take_folder_after_user`] finds it; with `follow-up --none`, it may be in the day's place.)
     /// Fails if there are several such arguments, if the remaining ones select nothing, or if they select
     /// both by ids and by options where only one is allowed.

@@ -154,8 +154,8 @@ fn beside_build(build: &Path, name: &Path) -> PathBuf {
 }
 
 /// Renders the configuration in `folder` for a build, whose path in it is relative if the build is below
-/// `folder` or below its parent, and otherwise absolute. Fails if `build` has no home page, or if no value of
-/// the configuration can be this path.
+/// `folder` or below its parent, and otherwise absolute. Fails if `build` has no home page, or if the
+/// configuration cannot contain this path.
 fn prebuilt_configuration(folder: &Path, build: &Path) -> anyhow::Result<String> {
     if !has_home_page(build) {
         return Err(not_a_build(build));

@@ -86,8 +86,8 @@ pub(super) fn print_faults(faults: &[Fault]) {
     }
 }
 
-/// Prints notes to standard error, as they are: facts about the site that are not faults. Ignores write
-/// errors, like [`print_faults`].
+/// Prints notes to standard error: facts about the site that are not faults. Ignores write errors, like
+/// [`print_faults`].
 pub(super) fn print_notes(notes: &[String]) {
     let mut stderr = anstream::stderr().lock();
     for note in notes {

@@ -62,7 +62,7 @@ impl ConfigOverrides {
 
 /// Makes a path from the command line absolute. Paths on the command line are relative to the working
 /// directory, while those in the configuration are relative to the site's folder. Returns a path that cannot
-/// be made absolute as it is, and replaces bytes that are not UTF-8.
+/// be made absolute unchanged, and replaces bytes that are not UTF-8.
 fn absolute(path: &Path) -> String {
     std::path::absolute(path).unwrap_or_else(|_| path.to_owned()).display().to_string()
 }
@@ -160,9 +160,9 @@ pub(super) fn load_configuration(
 
 /// Reads the configuration. Returns the warnings, such as those about unknown variables, for the caller to
 /// print; leaves out those about `frontdesk.toml`. Errors in keys that the command does not need become
-/// warnings: the first ones, and the number of the others ([`as_warnings`]). Fails if there are further
-/// errors: with a single error as it is, and otherwise with the number of all errors after printing them. If
-/// `needs` has a refusal, the error is the refusal, and that is its cause.
+/// warnings: the first ones, and the number of the others ([`as_warnings`]). Fails if there are other errors:
+/// with the error if it is the only one, and otherwise with the number of all errors, after printing them. If
+/// `needs` has a refusal, that is the error, and the faults are its cause.
 pub(super) fn read_configuration(
     folder: &Path,
     flags: &[Flag],

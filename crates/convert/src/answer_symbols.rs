@@ -93,7 +93,7 @@ pub(super) fn is_ligature(dom: &Dom, id: NodeId) -> bool {
 
 /// Whether an element is the first content of a list item, a term, an explanation or a table cell at most
 /// four levels above, which must not be blank and have no blocks as children. False in a link or a button,
-/// and if the next element is a text for screen readers. Of the nodes before, reads the nearest four of each
+/// and if the next element is a text for screen readers. Checks only the nearest four nodes before it at each
 /// level.
 pub(super) fn begins_item(dom: &Dom, id: NodeId, is_block: impl Fn(NodeId) -> bool) -> bool {
     let is_for_screen_readers = |beside| dom.has_class_in(beside, FOR_SCREEN_READERS);

@@ -22,8 +22,7 @@ pub(super) struct Declared {
 }
 
 impl Declared {
-    /// Reads the top-level items of JSON-LD and their main entities, and the types in microdata. Call this
-    /// before scripts are removed from the tree.
+    /// Reads the JSON-LD, and the types in microdata. Call this before scripts are removed from the tree.
     pub(super) fn read(dom: &Dom) -> Self {
         let mut declared = Self::default();
         for item in read_structured_data(dom) {
@@ -52,8 +51,9 @@ const DISCUSSIONS: [&str; 2] = ["DiscussionForumPosting", "QAPage"];
 
 /// Removes hidden elements, navigation, lists of links, repeated labels and other boilerplate; boilerplate
 /// with most of the text stays, except `<footer>` and `<nav>`. Returns the element with the declared
-/// description of a product, even a removed one, unless the description is only a summary or not on the page;
-/// or else the element that contains the content. Moves a first-level heading into it if it has none.
+/// description of a product, even if it was removed as boilerplate, unless the description is only a summary
+/// or not on the page; or else the element that contains the content. Moves a preceding first-level heading
+/// into it if it has none.
 pub(super) fn isolate_content(dom: &mut Dom, declared: &Declared) -> NodeId {
     let body = dom.body();
     clean::remove_hidden(dom, body, true);
@@ -100,9 +100,9 @@ fn find_text(dom: &Dom, root: NodeId, text: &str) -> Option<NodeId> {
 
 /// Chooses the element that contains the content. Narrows the body to the largest `<main>` or element with
 /// that role, then to the largest `<article>` or `articleBody` unless it is one of many, if these have at
-/// least 30 % of the weight (of the text, with prose counted four times), and then as long as the largest
-/// child is a container such as `<div>` and has 85 % of it. In a discussion, only narrows the body to
-/// `<main>`, because one post may have most of the text.
+/// least 30 % of the text, with prose counted four times, and then as long as the largest child is a
+/// container such as `<div>` and has 85 % of it. In a discussion, only narrows the body to `<main>`, because
+/// one post may have most of the text.
 fn choose_content_root(dom: &Dom, body: NodeId, measures: &Measures, is_discussion: bool) -> NodeId {
     let weight = |id: NodeId| measures[id].weight();
     let narrow = |root: NodeId, is_match: &dyn Fn(NodeId) -> bool| {
@@ -140,8 +140,8 @@ fn is_one_of_many(dom: &Dom, id: NodeId, measures: &Measures) -> bool {
 
 /// Removes `<ul>`, `<ol>`, `<div>`, `<section>`, `<table>` and `<aside>` elements that have no prose, at
 /// least three links with more than three quarters of their text, and less than a quarter of the main
-/// content's text. Does nothing if all of these have half of that text or more, or if the main content has at
-/// most 500 bytes of prose.
+/// content's text. Does nothing if together they have half of that text or more, or if the main content has
+/// at most 500 bytes of prose.
 fn remove_link_lists(dom: &mut Dom, root: NodeId, measures: &Measures) {
     let whole = measures[root];
     if whole.prose <= 500 {

@@ -82,9 +82,10 @@ impl Converter<'_> {
         out.extend((!formula.tex.is_empty()).then_some(Block::Math(formula.tex)));
     }
 
-    /// Appends the blocks for a block element. A panel follows the label of its tab. A form with a description becomes that description. A `<div>` or the like that an
-    /// empty link covers becomes a link ([`Self::link_card`]). Tabs and form controls produce no blocks, nor,
-    /// except in exact mode (for fragments), do empty code blocks and quotations.
+    /// Appends the blocks for a block element. A panel follows the label of its tab. A form with a description
+    /// becomes that description. If an empty link covers a `<div>` or the like, links a part of it
+    /// ([`Self::link_card`]). Tabs and form controls produce no blocks, nor, except in exact mode (for
+    /// fragments), do empty code blocks and quotations.
     fn append_block(&self, id: NodeId, out: &mut Vec<Block>) {
         let dom = self.dom;
         if let Some(label) = self.tabs.labels.get(&id) {
@@ -324,7 +325,7 @@ impl Converter<'_> {
     }
 
     /// Whether the checkbox of a list item is checked: the one that the item's attributes state, or the first
-    /// one before any text or list in it. A mixed checkbox is not checked. `None` without a checkbox.
+    /// one before any text or list in it. A mixed checkbox counts as unchecked. `None` without a checkbox.
     pub(super) fn checkbox_state(&self, item: NodeId) -> Option<bool> {
         let dom = self.dom;
         // Rich-text editors mark the list item itself, not an element inside it.
@@ -362,7 +363,8 @@ impl Converter<'_> {
     }
 
     /// Appends the blocks of the terms and explanations of a `<dl>` one after another, because GitHub
-    /// Flavored Markdown has no definition lists. Links those that a link contains or covers.
+    /// Flavored Markdown has no definition lists. Links terms and explanations like the items of lists
+    /// ([`Self::link_item`], [`Self::link_card`]).
     fn append_definition_list(&self, id: NodeId, out: &mut Vec<Block>) {
         let mut linked = None;
         for child in self.children_through_wrappers(id, &[Tag::Dt, Tag::Dd]) {
@@ -452,8 +454,8 @@ impl Converter<'_> {
         out.push(Block::Html("</details>".to_owned()));
     }
 
-    /// Appends the content of a link around blocks, and links a part of it ([`Self::link_blocks`]). If there
-    /// is none, appends the link with its label.
+    /// Appends the content of a link around blocks, and links a part of it ([`Self::link_blocks`]). If the
+    /// link contains no blocks, appends it with its label ([`Self::write_labeled_link`]).
     fn append_linked_blocks(&self, id: NodeId, out: &mut Vec<Block>) {
         let mut blocks = self.blocks_in(id);
         self.link_blocks(id, &mut blocks);
@@ -596,7 +598,7 @@ fn item_marker(dom: &Dom, item: NodeId) -> Option<(NodeId, String)> {
 }
 
 /// Strikes out the text of each heading, paragraph and table cell, also in quotes, alerts and lists, unless
-/// all of it is struck out already. Other blocks, such as code, stay as they are.
+/// all of it is between `~~` already. Other blocks, such as code, stay as they are.
 fn strike(blocks: &mut [Block]) {
     let strike_text = |text: &mut String| {
         let whole = text.strip_prefix("~~").and_then(|text| text.strip_suffix("~~"));

@@ -200,8 +200,8 @@ fn is_decoration(dom: &Dom, id: NodeId) -> bool {
 
 /// Whether the symbols in an element say something that the text beside them does not: a mark such as `✓`, a
 /// sign at a number, a part of the text ([`is_in_text`]), or the only text of a table cell, unless that is an
-/// icon of a font. False without symbols, in buttons and code, and beside a text for screen readers, which
-/// says the same, or another row of stars.
+/// icon of a font. False without symbols, in buttons and code, beside a text for screen readers, which says
+/// the same, and beside another row of stars.
 fn is_meaningful_symbol(dom: &Dom, id: NodeId, symbols: &str) -> bool {
     let is_for_screen_readers = |beside| dom.has_class_in(beside, FOR_SCREEN_READERS);
     // Two rows of stars on top of each other show a rating by the width of the upper row.
@@ -235,8 +235,7 @@ fn is_meaningful_symbol(dom: &Dom, id: NodeId, symbols: &str) -> bool {
 /// Symbols that are an answer or a rating.
 const MARKS: [char; 11] = ['✓', '✔', '✗', '✘', '☑', '☒', '✅', '❌', '★', '☆', '\u{fe0f}'];
 
-/// Whether a character is a currency sign (of Latin-1 or U+20A0 to U+20CF), or one of `+`, `-`, `−`, `±`,
-/// `×`, `%`, `<` and `>`.
+/// Whether a character is a common currency sign, or a sign of arithmetic such as `+`, `±` and `%`.
 fn is_sign(c: char) -> bool {
     "$¢£¤¥₿+-−±×%<>".contains(c) || ('\u{20a0}'..='\u{20cf}').contains(&c)
 }
@@ -510,9 +509,8 @@ enum CopyMark {
     Slide,
 }
 
-/// The mark of an element as a copy, by `aria-hidden` or a class. If there are both marks, it is
-/// [`CopyMark::Slide`]. `None` for the cells of tables and definition lists, because columns may have the
-/// same value.
+/// The mark of an element as a copy, by `aria-hidden` or a class. [`CopyMark::Slide`] wins if there are
+/// several. `None` for the cells of tables and definition lists, because columns may have the same value.
 fn copy_mark(dom: &Dom, id: NodeId) -> Option<CopyMark> {
     if matches!(dom.tag(id), Tag::Td | Tag::Th | Tag::Dd | Tag::Dt) {
         return None;

@@ -368,8 +368,8 @@ fn is_line_numbers(dom: &Dom, id: NodeId) -> bool {
     !text.is_empty() && text.split_whitespace().all(|n| n.bytes().all(|b| b.is_ascii_digit()))
 }
 
-/// The language of a code block. If it is unknown or plain text, `diff` if lines are marked as added or
-/// removed without signs in their text ([`is_diff`]), or else empty.
+/// The language of a code block, other than plain text. If none is named, it is `diff` if lines are marked as
+/// added or removed without signs in their text ([`is_diff`]), or else empty.
 pub(super) fn language(dom: &Dom, root: NodeId) -> String {
     let name = declared_language(dom, root);
     if name.is_empty() && is_diff(dom, root) { "diff".to_owned() } else { name }

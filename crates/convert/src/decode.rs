@@ -11,9 +11,9 @@ const ESCAPE: u8 = 0x1b;
 
 /// The text of an HTML file, and its media type. A file that is not UTF-8, or that declares ISO-2022-JP and
 /// has escape sequences, has the encoding of its byte order mark, or the one that it declares, or else the
-/// default of its language (`DEFAULTS`), or else Windows-1252. The media type has a `charset` only for UTF-8
-/// and the default of the language: without one, browsers choose the other encodings themselves. Invalid
-/// bytes become U+FFFD.
+/// default of its language (`DEFAULTS`), or else Windows-1252. The media type has a `charset` only for valid
+/// UTF-8 and for the default of the language: browsers find the other encodings without one. Invalid bytes
+/// become U+FFFD.
 pub fn decode_html(bytes: &[u8]) -> (Cow<'_, str>, &'static str) {
     // The declaration of a UTF-8 file matters only if its escape sequences may be those of ISO-2022-JP.
     let is_utf8 = |_: &&str| !bytes.contains(&ESCAPE) || declared_encoding(bytes) != Some(ISO_2022_JP);

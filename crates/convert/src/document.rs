@@ -11,7 +11,7 @@ use std::collections::HashSet;
 /// if there is exactly one. A heading or, else, a paragraph with the same words becomes this heading instead,
 /// if it is among the first six blocks and not after another first-level heading. The heading may have a
 /// number, such as `6.1`, unless another heading has its level or a higher one, so that it is a section.
-/// Headings inside of other blocks, such as lists, do not count.
+/// Headings inside other blocks, such as lists, do not count.
 pub(super) fn add_title(blocks: &mut Vec<Block>, title: &str) -> bool {
     let is_title = |block: &Block| matches!(block, Block::Heading { level: 1, .. });
     if blocks.iter().filter(|block| is_title(block)).count() == 1 {
@@ -77,8 +77,8 @@ pub(super) fn remove_boilerplate(
     hashes
 }
 
-/// Whether the HTML is a fragment, which is converted as a whole: its first 4096 bytes contain none of the
-/// beginnings of tags that indicate a page, such as `<html` and `<head>`, neither in comments nor in code.
+/// Whether the HTML is a fragment, which is converted as a whole: its first 4096 bytes contain no start of a
+/// tag that indicates a page, such as `<html` or `<main`, not even in a comment or in code.
 pub fn is_fragment(html: &str) -> bool {
     let start = &html.as_bytes()[..html.len().min(4096)];
     let has = |tag: &[u8]| start.windows(tag.len()).any(|w| w.eq_ignore_ascii_case(tag));

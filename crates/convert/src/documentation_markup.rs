@@ -183,9 +183,10 @@ pub(super) struct Tabs {
 /// have the same tab.
 const MAX_LABEL: usize = 200;
 
-/// Finds the tabs of the panels below `root`, in the nearest of four elements around each panel that has
-/// several tabs or a list of one: those that name or open the panel, or else those at its position. Tabs do
-/// not count if they are headings directly before their panels, elements around these, or without text.
+/// Finds the tab of each panel below `root`: the one that the panel's or the tab's attributes name, or else
+/// the one at the panel's position. Searches the nearest of four elements around the panel that has several
+/// tabs, or a list of a single tab. Ignores tabs without text, headings directly before their panels, and
+/// elements around their panels.
 pub(super) fn find_labeled_panels(dom: &Dom, root: NodeId) -> Tabs {
     // The tabs found below each element, so that each element is searched only once.
     let mut tabs: HashMap<NodeId, Vec<NodeId>> = HashMap::new();
@@ -297,11 +298,11 @@ const PERMALINK_WORDS: [&str; 11] = [
     "to", "for", "of", "the", "link", "anchor", "section", "heading", "header", "title", "clipboard",
 ];
 
-/// Whether an element is a permalink: a link to a fragment, outside of code, that is empty, a symbol or a
-/// phrase such as "Link to this section" beside other text. A link with a class of [`PERMALINKS`] may lead to
-/// another place, and to another page if it is empty or a symbol. An empty link must have such a class, and
-/// no image but a `data:` one. Without the class, a phrase must lead to its own place. So must a symbol, but
-/// in a heading or a term, it must have text beside it instead; one with `↩` may be anywhere.
+/// Whether an element is a permalink: a link to a fragment, outside of code, that is empty, a symbol, or a
+/// phrase such as "Link to this section" beside other text. An empty link must have a class of
+/// [`PERMALINKS`], and no image but a `data:` one. With such a class, a phrase must lead to the same page.
+/// Without it, a link must lead to its own place. There are two exceptions: `↩`, and a symbol in a heading or
+/// a term, which must have text beside it instead.
 pub(super) fn is_permalink(dom: &Dom, link: NodeId) -> bool {
     let Some(href) = dom.attribute(link, "href").filter(|_| dom.tag(link) == Tag::A) else { return false };
     if !href.contains('#') || dom.is_in(link, &[Tag::Pre, Tag::Code]) {
@@ -364,8 +365,8 @@ fn text_beside(dom: &Dom, link: NodeId) -> String {
     String::new()
 }
 
-/// Whether the target of a link is the link itself, one of the three nearest elements around it, or the
-/// element before it or one of the first nodes in that.
+/// Whether the target of a link is the link itself, one of the three nearest elements around it, or at the
+/// start of the element before it.
 fn leads_to_own_place(dom: &Dom, link: NodeId, href: &str) -> bool {
     let Some(name) = href.strip_prefix('#').filter(|name| !name.is_empty()) else { return false };
     let before = dom.previous_element(link).into_iter().flat_map(|id| dom.subtree(id).take(6));
@@ -381,7 +382,7 @@ const COPY_LABELS: &[&str] = &[
 ];
 
 /// Whether an element is a button that copies code or a link, judging by its text, the description of its
-/// image, or its title. An element with that role counts unless it leads to another page.
+/// image, or its title. An element with the role `button` counts unless it leads to another page.
 pub(super) fn is_copy_button(dom: &Dom, id: NodeId) -> bool {
     let leads_away = || dom.attribute(id, "href").is_some_and(|href| !href.starts_with(['#', 'j']));
     if dom.tag(id) != Tag::Button && (dom.attribute(id, "role") != Some("button") || leads_away()) {

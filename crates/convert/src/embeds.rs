@@ -49,8 +49,8 @@ struct Embed {
 
 /// Adds an `<iframe>`, `<video>` or `<audio>` for each video or page that a script embeds: as the last child
 /// of the element that names its address, or before the script. Leaves out those before a `<noscript>`, which
-/// has the same content, those of elements that contain embedded content or a link, and the page itself,
-/// whose address widgets have for other purposes. Of elements inside each other, the innermost counts.
+/// has the same content, those of elements that contain embedded content or a link, and the address of the
+/// page itself, which widgets have for other purposes. Of elements inside each other, the innermost counts.
 pub(super) fn show_embeds(dom: &mut Dom) {
     let found: Vec<(NodeId, Embed)> =
         dom.descendants(dom.body()).filter_map(|id| Some((id, find_embed(dom, id)?))).collect();

@@ -23,7 +23,7 @@ pub(super) const NUMBER_CLASSES: &[&str] = &["ltx_tag_note", "ltx_note_mark", "s
 /// Removes a note's links back to the text, its number if it is marked up as one, and the separators,
 /// brackets and arrows between and around these. `leads_back` returns whether the target of a link is a
 /// reference. An element with a class of [`BACK_CLASSES`], and a link to a fragment or a script whose text is
-/// a symbol, need not lead to one. Of a link back whose text is a part of the note ([`split_contents`]), the
+/// a symbol, need not lead to one. If the text of a link back is a part of the note ([`split_contents`]), the
 /// text stays.
 pub(super) fn remove_back_links(
     dom: &mut Dom,
@@ -156,8 +156,8 @@ fn is_separator(dom: &Dom, id: NodeId) -> bool {
     dom.text(id).is_some_and(|text| text.chars().all(is_sign))
 }
 
-/// Replaces the separators between adjacent `links` with spaces or, if brackets are around such a series or
-/// a single link, removes both.
+/// Replaces the separators between adjacent `links` with spaces. If brackets surround such a series or a
+/// single link, removes the brackets and the separators.
 fn remove_separators(dom: &mut Dom, links: &[NodeId]) {
     let all: HashSet<NodeId> = links.iter().copied().collect();
     let mut seen: HashSet<NodeId> = HashSet::new();

@@ -203,8 +203,8 @@ fn drop_incomplete_lists(dom: &Dom, found: &mut Found, lists_with_links_back: &H
 
 /// Finds footnotes without links, whose references are superscript numbers. The note is a block that begins
 /// with the same superscript number, a note in an `<aside>` ([`notes_in_asides`]), a paragraph that follows
-/// the last `<hr>` and begins with the number, or, if a class says that it is a reference, an element with an
-/// id such as `fn1`. Finds nothing on pages without a note 1.
+/// the last `<hr>` and begins with the number, or, if a class marks the number as a reference, an element
+/// with an id such as `fn1`. Finds nothing on pages without a note 1.
 fn find_unlinked_notes(dom: &Dom, root: NodeId, ids: &Ids) -> Found {
     let mut found = Found::default();
     let mut references: Vec<(NodeId, String)> = Vec::new();
@@ -469,9 +469,9 @@ fn named_note(dom: &Dom, id: NodeId, ids: &Ids) -> Option<NodeId> {
     ids.get(dom, note_name(dom, id)?).filter(is_note)
 }
 
-/// The block that is the note around `target`: the first `<li>`, `<p>`, `<div>` or the like of `target` and
-/// its five nearest ancestors, or the list item that begins with this `<p>`; of a table that is a note, its
-/// first row. `None` if there is no such block.
+/// The block that is the note around `target`: the nearest `<li>`, `<p>`, `<div>` or the like among `target`
+/// and its five nearest ancestors. If it is a `<p>` at the start of a list item, the item is the note; of a
+/// table that is a note, the first row. `None` if there is no such block.
 fn note_around(dom: &Dom, target: NodeId) -> Option<NodeId> {
     // Docutils before version 0.18 lays out a note as a table with one row.
     if dom.tag(target) == Tag::Table && dom.has_class(target, "footnote") {

@@ -136,7 +136,7 @@ pub struct Converted {
 }
 
 impl Converted {
-    /// The Markdown with front matter, if there is metadata. Without it, a rule at the start is written as
+    /// The Markdown with front matter, if there is metadata. Otherwise, a rule at the start is written as
     /// `***`.
     pub fn document(&self) -> String {
         let front_matter = self.metadata.front_matter(&[]);
@@ -201,7 +201,7 @@ pub const COUNTED_LETTERS: usize = 1000;
 /// HTML whose start has no tag such as `<html>` or `<main>` is a fragment, unless [`Options::main`] is set:
 /// all of it is converted, except for hidden elements and navigation, without detection of the main content,
 /// title or metadata. The title of a page becomes its first-level heading if the content has none. Adds a
-/// link to the target of a `<meta>` redirect, unless the Markdown has one.
+/// link to the target of a `<meta>` redirect, unless the Markdown already links to it.
 pub fn convert(html: &str, options: &Options) -> Converted {
     let mut dom = parse::parse(html);
     let base = clean::base_url(&dom, options.url.as_ref());

@@ -3,7 +3,7 @@
 use super::dom::{Dom, NodeId};
 use std::str::FromStr;
 
-/// The number in an attribute; `None` if the attribute is missing, or not a number of this type.
+/// The number in an attribute; `None` if the attribute is missing or not a number of this type.
 pub(super) fn number_attribute<T: FromStr>(dom: &Dom, id: NodeId, name: &str) -> Option<T> {
     dom.attribute(id, name)?.trim().parse().ok()
 }

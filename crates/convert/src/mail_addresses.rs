@@ -46,8 +46,8 @@ pub(super) fn show_mail_addresses(dom: &mut Dom) {
 }
 
 /// The change that shows the address that an element hides. `None` if it hides none, or if the address cannot
-/// be decoded. Text is written backwards if it is in ASCII, has an `@`, is all that the element contains, and
-/// the element's own `style` and `dir` reverse it.
+/// be decoded. A text counts as written backwards if it is in ASCII, has an `@`, is all that the element
+/// contains, and the element's own `style` and `dir` reverse it.
 fn find_change(dom: &Dom, id: NodeId) -> Option<Change> {
     dom.element(id)?;
     if let Some(encoded) = dom.attribute(id, "data-cfemail") {

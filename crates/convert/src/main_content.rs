@@ -45,8 +45,8 @@ fn is_ignored(dom: &Dom, id: NodeId) -> bool {
 /// Removes hidden elements from the page and, unless it marks its main region, what surrounds the content.
 /// Returns the element with the main region: the marked one, or else the only outermost `<article>` if it has
 /// most of the text, or else the body. Moves a first-level heading before the region into it
-/// ([`move_heading_into`]), unless that is a name of the site. On a page without a marked region, other than
-/// the home page, adds the name of the site in the header to `titles`.
+/// ([`move_heading_into`]), unless the heading is a name of the site. On a page without a marked region,
+/// other than the home page, adds the name of the site in the header to `titles`.
 pub(super) fn isolate_region(dom: &mut Dom, titles: &mut Titles, is_home: bool) -> NodeId {
     let body = dom.body();
     clean::remove_hidden(dom, body, false);
@@ -93,10 +93,11 @@ fn mark_title_of_doxygen(dom: &mut Dom, body: NodeId) {
     }
 }
 
-/// The first heading outside of `<nav>`, if it is a first-level heading in a header with the name of the
-/// site: the title that the page declares consists of the next heading and this one, which comes last unless
-/// it is a known name of the site. `None` in an article or a section, if the next heading is such a name
-/// itself, and if it is in a footer, which may have the name of the site below the page's own heading.
+/// The first heading outside of `<nav>`, if it is a first-level heading in a header and the name of the site:
+/// the title that the page declares consists of the next heading and this one, which comes last unless it is
+/// a known name of the site. `None` in an article or a section. Also `None` if the next heading is itself a
+/// known name of the site, or is in a footer, which may repeat the name of the site below the page's own
+/// heading.
 fn find_logo_in_header(dom: &Dom, titles: &Titles, body: NodeId) -> Option<NodeId> {
     let is_in_header = |a| {
         dom.tag(a) == Tag::Header
@@ -179,10 +180,10 @@ fn is_entry(dom: &Dom, id: NodeId) -> bool {
         || dom.has_class_in(id, &["hentry", "h-entry"])
 }
 
-/// Removes what an entry has beside its `content` and is not a part of it: lists of links and sidebars at any
-/// depth; and of the siblings after the content, or after an element around it, also navigation, footers,
-/// elements named for sharing, comments and the like ([`AFTER_CONTENT`]), and elements with at least half of
-/// their text in links. Also removes the heading directly before one of these siblings.
+/// Removes what is beside the `content` of an entry: lists of links and sidebars at any depth. Among the
+/// siblings after the content, or after an element around it, also removes navigation, footers, elements
+/// named for sharing, comments and the like ([`AFTER_CONTENT`]), elements with at least half of their text in
+/// links, and the heading directly before any of these.
 fn remove_beside_in_entry(dom: &mut Dom, entry: NodeId, content: NodeId) {
     let measures = measure_elements(dom, entry);
     let is_linked = |id: NodeId| measures[id].linked > 0 && measures[id].linked * 2 >= measures[id].text;
@@ -326,8 +327,8 @@ fn is_step(rel: &str) -> bool {
     matches!(rel, "next" | "prev" | "previous" | "up")
 }
 
-/// The addresses of the pages before, after and above, as the page writes them in the first
-/// [`MAX_LINKED_STEPS`] such `<link>` elements.
+/// The addresses of the pages before, after and above, as the page writes them in its first
+/// [`MAX_LINKED_STEPS`] `<link>` elements for these pages.
 fn linked_steps(dom: &Dom) -> HashSet<String> {
     let is_link = |id: &NodeId| dom.tag(*id) == Tag::Link && dom.attribute(*id, "rel").is_some_and(is_step);
     let links = dom.descendants(DOCUMENT).filter(is_link).take(MAX_LINKED_STEPS);
@@ -338,9 +339,9 @@ const MAX_LINKED_STEPS: usize = 20;
 
 /// Whether an element only links to the pages before, after and above, according to the `rel` of its links or
 /// to the `<link>` elements of the page, whose targets are `linked`. Links to the start, the index and the
-/// like and links with an access key may be among them, and each link may have a short label, such as
-/// "Next:". Without a `rel` for such a page, two targets and one of the other links are needed. False if
-/// there is a heading or an image outside of the links.
+/// like, and links with an access key may be among them. If no link has a `rel` for the page before, after or
+/// above, at least one such link and two targets in `linked` are needed. Each link may have a short label,
+/// such as "Next:". False if there is a heading or an image outside of the links.
 fn is_sequential_navigation(dom: &Dom, root: NodeId, linked: &HashSet<String>) -> bool {
     let is_start = |rel: &str| matches!(rel, "contents" | "index" | "start" | "top" | "first" | "last");
     // `keys`: links to `linked` with an access key. `is_marked`: whether a link leads to the start or the

@@ -81,8 +81,8 @@ fn has_marks(text: &str) -> bool {
 /// Whether the text of an element is Markdown that a script renders. `data-markdown` says so, but may also
 /// mean the origin of HTML, so outside of slides (`<section>`) the text needs marks of Markdown. Except in
 /// `<script>`, `<textarea>` and `<xmp>`, it must also have several lines and no elements. A `<script>` needs
-/// a type for it, a `<textarea>` the id that remark reads or a parent with the attribute, an `<xmp>`
-/// Strapdown.
+/// a type for Markdown. A `<textarea>` needs the id that remark reads, or a parent with the attribute. An
+/// `<xmp>` counts only if the page has Strapdown.
 fn is_source(dom: &Dom, id: NodeId, renderers: Renderers) -> bool {
     let is_marked = |id: NodeId| dom.has_attribute(id, "data-markdown");
     let text =

@@ -53,7 +53,7 @@ pub(super) fn read_formula(dom: &Dom, id: NodeId) -> Option<Formula> {
 }
 
 /// The formula in an element of KaTeX, MathJax or another renderer, recognized by its name, classes or
-/// attributes. The TeX is empty for output of MathJax without TeX, which only a script after it may have.
+/// attributes. The TeX is empty for output of MathJax whose TeX only a script after it may have.
 fn read_renderer_element(dom: &Dom, id: NodeId) -> Option<Formula> {
     // Markdown renderers such as Comrak mark formulas with this attribute.
     if let Some(style) = dom.attribute(id, "data-math-style") {
@@ -68,7 +68,7 @@ fn read_renderer_element(dom: &Dom, id: NodeId) -> Option<Formula> {
             dom.tag(id) == Tag::Div || dom.name(id) == "d-math" && dom.has_attribute(id, "block");
         return Some(Formula { tex: clean_tex(&tex)?, is_display });
     }
-    // Each class below contains one of these parts, without its first letter if that may be a capital. Only
+    // Each class below contains one of these parts, which lack the first letter if it may be a capital. Only
     // elements with an unknown name may be formulas without such a class, by their name or an attribute.
     if dom.tag(id) != Tag::Other && !["ath", "atex", "temml", "mjx"].iter().any(|part| class.contains(part)) {
         return None;
@@ -124,8 +124,8 @@ fn read_renderer_element(dom: &Dom, id: NodeId) -> Option<Formula> {
 /// the equals sign and for the number.
 const EQUATION_TABLES: &[&str] = &["ltx_equation", "ltx_equationgroup", "ltx_eqn_table"];
 
-/// The equations in a table of LaTeXML, as one formula with their numbers as `\tag`; `None` if the table has
-/// no equation, one whose TeX cannot be read, or other text, such as a number without parentheses.
+/// The equations in a table of LaTeXML, as one formula with their numbers as `\tag`; `None` if the table is
+/// blank, or has an equation whose TeX cannot be read or other text, such as a number without parentheses.
 fn read_equations(dom: &Dom, table: NodeId) -> Option<String> {
     let mut rows: Vec<String> = Vec::new();
     let (mut is_aligned, mut has_number) = (false, false);
@@ -239,7 +239,7 @@ fn has_dollar(tex: &str) -> bool {
     false
 }
 
-/// The TeX in the first `<annotation>` of a MathML formula whose encoding is TeX.
+/// The text of the first `<annotation>` in a MathML formula whose encoding contains `tex`.
 fn tex_annotation(dom: &Dom, math: NodeId) -> Option<String> {
     let is_tex = |&id: &NodeId| {
         dom.name(id) == "annotation"

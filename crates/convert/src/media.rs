@@ -269,8 +269,8 @@ pub(super) fn add_description(dom: &Dom, id: NodeId, alt: &str, out: &mut Inline
 }
 
 /// Whether the link around an image, or one of the nodes near it in the same cell or list item, contains a
-/// text that is the image's description, or another image with the same description and an address. The nodes
-/// near it are three on each side of the image and of the two elements around it.
+/// text that is the image's description, or another image with the same description and an address. These are
+/// three nodes on each side of the image and of each of the two elements around it.
 fn is_repeated_beside(dom: &Dom, id: NodeId, alt: &str) -> bool {
     // Do not look outside of a cell or a list item: another one may have the same text or image by chance.
     let is_cell = |a: &NodeId| matches!(dom.tag(*a), Tag::Td | Tag::Th | Tag::Li | Tag::Dd);
@@ -423,8 +423,8 @@ pub(super) fn embedded_source(dom: &Dom, id: NodeId) -> Option<&str> {
 }
 
 /// Adds a link to a video, an audio file, a framed page or an object; for a player of YouTube, to the page of
-/// its video. The text of the link is the title or the label of the element, or else its kind, such as
-/// "Video". Adds nothing and returns `false` if the address is missing or harmful.
+/// its video. The text of the link is the title, the label or the like of the element, or else its kind, such
+/// as "Video". Adds nothing and returns `false` if the address is missing or harmful.
 pub(super) fn add_embedded(dom: &Dom, base: Option<&Url>, id: NodeId, out: &mut Inline) -> bool {
     let Some(address) = embedded_source(dom, id).and_then(|s| resolve_link(base, s)) else {
         return false;

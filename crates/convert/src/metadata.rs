@@ -36,8 +36,8 @@ const MAX_VALUE: usize = 1000;
 /// Reads the metadata of the page at `url` except its title. The author and the dates come from JSON-LD if it
 /// has them, other values from `<meta>` first. The title depends on the headings of the main region, so the
 /// second value has the declared titles to choose from. The third is the first usable address to which the
-/// page redirects with `<meta>`, escaped for Markdown. A redirect to `url` itself, which reloads the page,
-/// does not count, regardless of the fragment.
+/// page redirects with `<meta>`, escaped for Markdown. A redirect to `url` itself, with any fragment, only
+/// reloads the page and does not count.
 ///
 /// `site_name` is the name of the site, if the caller knows it.
 pub(super) fn read_metadata(
@@ -398,10 +398,10 @@ fn refresh_target(content: &str) -> Option<&str> {
 }
 
 impl Head {
-    /// Reads the whole document, because pages may have `<meta>` in the body. The first `<title>` with text
-    /// outside of a drawing counts, and the last canonical link with an address. Leaves out redirects in
-    /// `<noscript>`, dates of parts ([`is_of_part`]), and several different values of `datePublished` or of
-    /// `dateModified`.
+    /// Reads the whole document, because pages may have `<meta>` in the body. Of several titles, the first
+    /// one with text outside of drawings counts, and of several canonical links, the last one with an
+    /// address. Leaves out redirects in `<noscript>`, dates of parts ([`is_of_part`]), and several different
+    /// values of `datePublished` or of `dateModified`.
     fn read(dom: &Dom, base: Option<&Url>) -> Self {
         let mut head = Self::default();
         let is = |id, name, value: &str| {

@@ -8,11 +8,11 @@ use std::collections::{BTreeMap, HashMap};
 const MAX_NUMBER: usize = 3;
 
 /// Puts a `<div>` around each of the notes that begin at `targets`, which have the numbers of the notes as
-/// keys, if these are in different children of one element, which is no list, `<table>` or row. A note begins
-/// with its target, or with the line of its target if no other note begins or goes on there, and ends before
-/// the next note. The last note ends before the next block, or with the element if there are blocks between
-/// other notes. Targets in the same child are one note. Changes nothing if a note would have no text but its
-/// number. Returns whether the tree has changed.
+/// keys, if these are in different children of one element that is not a list, `<table>` or row. A note
+/// begins with its target, or with the line of its target if neither another note nor a title comes before it
+/// there, and ends before the next note. The last note ends before the next block, or with the element if
+/// there are blocks between other notes. Targets in the same child are one note. Changes nothing if a note
+/// would have no text but its number. Returns whether the tree has changed.
 pub(super) fn divide_notes(dom: &mut Dom, targets: &BTreeMap<String, NodeId>) -> bool {
     let ids: Vec<NodeId> = targets.values().copied().collect();
     let Some(parent) = common_parent(dom, &ids) else { return false };

@@ -56,10 +56,9 @@ pub(super) fn raised_numbers(dom: &Dom, root: NodeId) -> Vec<RaisedNumber> {
 const BEFORE_EXPONENTS: [&str; 13] =
     ["m", "cm", "mm", "km", "dm", "nm", "µm", "ft", "in", "yd", "mi", "s", "10"];
 
-/// Whether a raised number is a part of a fraction, or an exponent of a unit, of ten or of a variable, which
-/// is a single letter from `i` to `k`, `n`, or from `p` to `z`. A `<sub>` after the number is a denominator,
-/// and a slash is that of a fraction if a digit, `<sub>`, `<small>` or `<span>` follows. A 1 after a unit or
-/// ten is no exponent, because that would not be written.
+/// Whether a raised number is a part of a fraction, or an exponent of a unit, of ten or of a variable such as
+/// `x`. A `<sub>` after the number is a denominator, and a slash is that of a fraction if a digit, `<sub>`,
+/// `<small>` or `<span>` follows. A 1 after a unit or ten is no exponent, because that would not be written.
 fn is_expression(dom: &Dom, raised: NodeId) -> bool {
     let next = dom.node(raised).next;
     let is_fraction = |next| {
@@ -95,9 +94,8 @@ pub(super) fn is_isotope(dom: &Dom, note: NodeId, raised: NodeId) -> bool {
 /// Maximum length in bytes of a number at the start of a note.
 const MAX_NUMBER: usize = 16;
 
-/// The rest of `text` after a leading `number`, which may have the digits of another script and a bracket
-/// before it, and punctuation; `None` if `text` does not begin with these, or if the number goes on, as in
-/// `1.5`.
+/// The rest of `text` after a leading `number` and punctuation, as in `1.` and `[1]`. The number may have the
+/// digits of another script. `None` if `text` does not begin so, or if the number goes on, as in `1.5`.
 pub(super) fn numbered_text<'a>(text: &'a str, number: &str) -> Option<&'a str> {
     const ENDS: [char; 4] = ['.', ')', ']', ':'];
     let text = text.strip_prefix('[').unwrap_or(text);
@@ -142,8 +140,8 @@ pub(super) fn is_aside(dom: &Dom, id: NodeId) -> bool {
 
 /// The notes in asides ([`is_aside`]) with their numbers: the items of a list that is alone in the aside; or
 /// the aside itself, if it begins with a number; or its children, if several do so. All numbers must be those
-/// of `references` in the block before the aside, or else the aside has no notes. Those of a list must be in
-/// `numbers`, which is enough in an `<aside>`.
+/// of `references` in the block before the aside, or else the aside has no notes. The numbers of a list must
+/// be in `numbers`; in an `<aside>`, this is enough.
 pub(super) fn notes_in_asides(
     dom: &Dom,
     root: NodeId,

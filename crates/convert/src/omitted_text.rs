@@ -46,9 +46,8 @@ const MAX_EXCERPT: usize = 80;
 const MAX_ATTRIBUTE: usize = 60;
 
 /// The elements that were left out, and the outermost ones outside the main region `root`, in the order of
-/// their ids: that of the page, except that elements which the converter added come last. Elements without
-/// letters or digits are not listed, nor are scripts and styles, which are detached without a rule. Of
-/// several rules for an element, the first one is listed.
+/// the page, except that elements which the converter added come last. Elements without letters or digits are
+/// not listed, nor are scripts and styles. Of several rules for an element, the first one is listed.
 pub(super) fn list_omissions(dom: &Dom, root: NodeId) -> Vec<Omission> {
     let body = dom.body();
     let mut nodes = dom.omitted.borrow().clone();
@@ -93,11 +92,10 @@ fn abbreviated_start_tag(dom: &Dom, id: NodeId) -> String {
     tag + ">"
 }
 
-/// Counts the letters and digits of the texts below `roots` that `blocks` do not have. Searches for the texts
-/// in four rounds (`Letters::subtract`), so that most texts which `blocks` have at another place are not
-/// missing; each place counts for one text only. An element that a rule leaves out is missing as a whole if
-/// the last rule for it is a loss ([`Rule::is_loss`]); otherwise, its text is neither searched for nor
-/// counted in [`Loss::of`]. The first missing text is the one with the lowest id.
+/// Counts the letters and digits of the texts below `roots` that `blocks` lack. Finds most texts that
+/// `blocks` have at another place; each place counts for one text only. An element that a rule leaves out is
+/// missing as a whole if the last rule for it is a loss ([`Rule::is_loss`]); otherwise, its text does not
+/// count at all. The first missing text is the one with the lowest id.
 pub(super) fn find_loss(dom: &Dom, roots: impl Iterator<Item = NodeId>, blocks: &[Block]) -> Loss {
     let omitted = dom.omitted.borrow();
     let skipped: HashMap<NodeId, Rule> = omitted.iter().copied().collect();

@@ -51,7 +51,8 @@ pub(super) struct Panels {
 impl Panels {
     /// Reads the controlled ids from `aria-controls`, `data-target` and similar attributes, from references
     /// to notes, and from the fragments of tabs and other links that toggle an element. Reads the other
-    /// targets from the fragments of all links, the strings in `onclick`, `data-src` and `data-tab`.
+    /// targets from the fragments of all links, from strings in `onclick`, and from `data-src` and
+    /// `data-tab`.
     pub(super) fn read(dom: &Dom) -> Self {
         let (mut ids, mut targets) = (HashSet::new(), HashSet::new());
         for (id, element) in dom.descendants(DOCUMENT).filter_map(|id| Some((id, dom.element(id)?))) {
@@ -87,9 +88,9 @@ impl Panels {
         Self { controlled: ids, targets }
     }
 
-    /// Whether the element is a panel by its role, its class or that of its parent, or if a control opens it.
-    /// If it is only in `targets` or shown by a framework (`is_shown_by_script`), it must be a block of
-    /// text (`is_text_block`) outside of forms. An element with the role of a dialog is none.
+    /// Whether the element is a panel by its role, its class or that of its parent, or because a control
+    /// opens it. If it is only in `targets` or shown by a framework (`is_shown_by_script`), it must be a
+    /// block of text (`is_text_block`) outside of forms. An element with the role of a dialog is not a panel.
     pub(super) fn contains(&self, dom: &Dom, id: NodeId) -> bool {
         match dom.attribute(id, "role").unwrap_or_default() {
             "tabpanel" => return true,
@@ -126,7 +127,7 @@ fn is_shown_by_script(dom: &Dom, id: NodeId) -> bool {
 const CLICKS: [&str; 4] = ["onclick", "@click", "x-on:click", "v-on:click"];
 
 /// Whether an element is a block that is not a dialog, has no role, and is not a menu: less than half of its
-/// letters and digits are in links. False if it has none.
+/// letters and digits are in links. False without letters and digits.
 fn is_text_block(dom: &Dom, id: NodeId) -> bool {
     let linked = || dom.outermost(id, |d| dom.tag(d) == Tag::A).into_iter().map(|link| dom.letters(link));
     is_plain_block(dom, id) && linked().sum::<usize>() * 2 < dom.letters(id)
@@ -160,8 +161,8 @@ pub(super) fn follows_control(dom: &Dom, id: NodeId) -> bool {
 
 /// Whether a hidden element is a closed panel, judging by its place: an answer to a term or a question, the
 /// text of a heading that has no other, an item beside items that are shown, or the rest of a text before a
-/// link that opens it. Forms, dialogs, menus, footers, templates and parts of these are not panels, nor are
-/// elements with one of `OTHERS` in a class or the id.
+/// link that opens it. Forms, dialogs, menus, footers, unfilled templates and parts of these are not panels,
+/// nor are elements with one of `OTHERS` in a class or the id.
 pub(super) fn is_closed_panel(dom: &Dom, id: NodeId) -> bool {
     let is_enclosed = |a: NodeId| {
         matches!(dom.tag(a), Tag::Form | Tag::Dialog | Tag::Nav | Tag::Menu | Tag::Button | Tag::Footer)
@@ -182,7 +183,7 @@ pub(super) fn is_closed_panel(dom: &Dom, id: NodeId) -> bool {
 /// Whether a hidden element is the page itself, which a script shows later, for example to avoid a flash of
 /// text without styles: it contains the main region, or most of the words and either all first-level headings
 /// or, with a `visibility` in its style, paragraphs. Dialogs, menus, forms, elements with another role, and
-/// those with one of `OTHERS` in a class or the id are none. `root` is the part of the page that is
+/// those with one of `OTHERS` in a class or the id do not count. `root` is the part of the page that is
 /// converted.
 pub(super) fn is_hidden_page(dom: &Dom, root: NodeId, id: NodeId, has_most_words: bool) -> bool {
     let is_main = |d: NodeId| dom.tag(d) == Tag::Main || dom.attribute(d, "role") == Some("main");
@@ -224,9 +225,9 @@ fn is_answer(dom: &Dom, id: NodeId) -> bool {
 
 /// Whether the place of a hidden block is that of a panel: beside a shown one, or after a short title, which
 /// is a question, a heading below the first level whose section ends with the block, or mainly a link for a
-/// script. After another short text, a class of that text, of the block or of two elements around it must be
-/// one of [`PANELS`]. After form fields, it is not such a place. Without a short text before the block, only
-/// a class of its own for the content of a tab counts.
+/// script. After another short text, a class of that text, of the block or of two elements around it must
+/// contain one of [`PANELS`]. False after form fields. Without a short text before the block, only a class of
+/// its own for the content of a tab counts.
 fn is_panel(dom: &Dom, id: NodeId) -> bool {
     if is_beside_shown(dom, id) {
         return true;

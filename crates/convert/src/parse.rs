@@ -97,10 +97,9 @@ impl Feeder<'_> {
         self.feed_to(page.len())
     }
 
-    /// Feeds a start tag. If the tree builder reads no tags after it, passes over the element's text, which
-    /// is fed with what follows, and returns where its end tag or, if there is none, the page ends.
-    /// Otherwise, returns where the start tag ends. `None` if the document has reached its maximum number of
-    /// nodes.
+    /// Feeds a start tag, and returns where it ends. If the tree builder reads no tags after it, instead
+    /// returns where the end tag or, without one, the page ends; the text up to there is fed with what
+    /// follows. `None` if the document has reached its maximum number of nodes.
     fn feed_raw_text(&mut self, start: &ScannedTag<'_>) -> Option<usize> {
         self.feed_to(start.end)?;
         if !self.tokenizer.sink.is_raw.get() {

@@ -179,7 +179,7 @@ impl<'a> Converter<'a> {
 
     /// Writes an element whose meaning is not in its text: a check mark or a cross at the start of an item,
     /// an image by its role or in AMP, a checkbox in a cell, a disabled one elsewhere, or a control with a
-    /// fixed text: that of a field as code. Leaves out the names of symbols in fonts, and in articles the
+    /// fixed text (for a field, as code). Leaves out the names of symbols in fonts, and in articles the
     /// `<input>` buttons. Returns `false` for other elements.
     fn write_symbol(&self, id: NodeId, out: &mut Inline) -> bool {
         let dom = self.dom;

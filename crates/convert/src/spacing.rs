@@ -30,9 +30,9 @@ fn displays(dom: &Dom, id: NodeId) -> impl Iterator<Item = &str> {
 /// Whether the page's layout separates a node from the one before it, although the HTML has no white space
 /// between them. Parts of a price, a signature or a word are not separate. Ignores form fields between the
 /// two nodes. Words are separate at a `<time>`, a tooltip and a text for screen readers, and before a link in
-/// brackets. Otherwise, a text after an element is separate only if a word follows a word, in a flex or grid
-/// container or after a title (`is_lead`), and an element after a text only in such a container. Two
-/// elements are also separate if their kinds, classes or texts, or the kind of their parent, say so.
+/// brackets. Elsewhere, a text and an element are separate only in a flex or grid container, or if the
+/// element is a title before the text (`is_lead`). For two elements, their kinds, classes and texts and the
+/// kind of their parent also decide.
 pub(super) fn needs_space_before(dom: &Dom, id: NodeId) -> bool {
     let Some(before) = before_without_fields(dom, id) else { return false };
     let Some(parent) = dom.parent(id) else { return false };
@@ -132,8 +132,8 @@ fn is_bracketed_link(dom: &Dom, id: NodeId) -> bool {
 }
 
 /// Whether an element is the title or the mark at the start of a block, and the text after it begins another
-/// phrase with a capital: the element has a class, ends with a small letter, and has several words or is a
-/// mark such as a badge.
+/// phrase with a capital: the element has a class, ends with a lower-case letter, and has several words or is
+/// a mark such as a badge.
 fn is_lead(dom: &Dom, id: NodeId, text: NodeId) -> bool {
     let is_first = || dom.nodes_before(id).take(4).all(|node| dom.is_blank(node));
     dom.has_attribute(id, "class")
@@ -177,8 +177,8 @@ fn are_amounts(dom: &Dom, before: NodeId, id: NodeId) -> bool {
         && short_text(dom, id).chars().nth(1).is_some_and(|c| c.is_ascii_digit())
 }
 
-/// The text or element before another one and before the form fields between them, which are not written.
-/// `None` if the node is neither a text nor an element, or if the four nodes before it have none.
+/// The text or element before a node; skips the form fields between the two, which are not written. `None` if
+/// the node is neither a text nor an element, or if the four nodes before it have none.
 fn before_without_fields(dom: &Dom, id: NodeId) -> Option<NodeId> {
     let is_field = |node| matches!(dom.tag(node), Tag::Input | Tag::Select | Tag::Textarea);
     let is_content = |node| dom.text(node).is_some() || dom.element(node).is_some();
@@ -248,8 +248,8 @@ fn is_badge(dom: &Dom, id: NodeId) -> bool {
 
 /// Whether two adjacent elements of different kinds in a layout are two words: a number and a word that has
 /// at least three letters or begins with a capital, or a word and one that begins with a capital or is a
-/// `<time>` that begins with a digit. False if there is text beside them or at an end of their parent, and
-/// unless that is a layout ([`is_layout`], [`holds_items`]).
+/// `<time>` that begins with a digit. False if there is text beside them or at an end of their parent, and if
+/// the parent is not a layout ([`is_layout`], [`holds_items`]).
 fn has_unlike_ends(dom: &Dom, parent: NodeId, before: NodeId, id: NodeId) -> bool {
     let is_text = |node: Option<NodeId>| {
         node.and_then(|node| dom.text(node)).is_some_and(|text| !text.trim().is_empty())
@@ -324,8 +324,8 @@ fn is_in_address(dom: &Dom, before: NodeId, id: NodeId) -> bool {
 }
 
 /// Whether two adjacent elements are parts of one word, price or signature, judging by the characters where
-/// they meet. A `<sup>` or `<sub>` continues a word, and a single letter that is not a capital continues the
-/// single letter before it.
+/// they meet. A `<sup>` or `<sub>` continues a word, and a `<span>` with a single letter that is not a
+/// capital continues a `<span>` with a single letter and the same class.
 fn is_one_word(dom: &Dom, before: NodeId, id: NodeId) -> bool {
     let (Some(end), Some(start)) = (edge(dom, before, false), edge(dom, id, true)) else { return false };
     let is_fraction = || {

@@ -146,9 +146,9 @@ pub(super) fn read_marked_row(dom: &Dom, cells: &[NodeId]) -> Option<[NodeId; 2]
     (filled.next().is_none() && is_marker(dom, marker) && !is_marker(dom, text)).then_some([marker, text])
 }
 
-/// Whether the text of a cell is a marker of at most [`MAX_MARKER`] bytes: a sign, or a word with a digit, a
-/// letter or a Roman numeral of `i`, `v` and `x` with a bracket or a dot. A cell with code, an image or a
-/// `<math>` is none.
+/// Whether the text of a cell is a marker of at most [`MAX_MARKER`] bytes: a sign such as `•`; or a word with
+/// a digit, a single letter or a Roman numeral, each with a bracket or a dot. False for cells with code, an
+/// image or a `<math>`.
 fn is_marker(dom: &Dom, cell: NodeId) -> bool {
     let mut text = String::new();
     for part in dom.descendants(cell) {
@@ -205,10 +205,10 @@ fn collect_rows(dom: &Dom, table: NodeId) -> Vec<NodeId> {
 }
 
 /// Whether a table lays out blocks instead of listing data: by its role, its single column, or the blocks in
-/// its cells. With header cells, only a single row of one column counts, or a table in a cell of at most two
-/// rows. Without them, these blocks in cells count: tables and `<pre>`; headings and quotes, except as in
-/// [`has_only_titles_and_values`]; lists and `<hr>` in at most two rows; and, in a single row without a
-/// caption, those of [`is_row_of_blocks`].
+/// its cells. Without such a role, a table with header cells counts only if it has a single row of one
+/// column, or at most two rows and a table in a cell. Without header cells, these blocks in cells count:
+/// tables and `<pre>`; headings and quotes, except as in [`has_only_titles_and_values`]; lists and `<hr>` in
+/// at most two rows; and, in a single row without a caption, those of [`is_row_of_blocks`].
 fn is_layout(dom: &Dom, id: NodeId, rows: &[NodeId]) -> bool {
     if matches!(dom.attribute(id, "role"), Some("presentation" | "none")) {
         return true;

@@ -57,10 +57,10 @@ fn final_number(dom: &Dom, id: NodeId) -> Option<&str> {
 }
 
 /// The element that shows the number of a counter, and its text with the final number: the counter itself, or
-/// an element in it without children that is named for a value. `None` if the element shows something else
-/// than a number that is zero or the one from which it counts, with at most three characters before and after
-/// it, and without decimals that `value` lacks. An empty element, and one with elements in it, is a counter
-/// only if its class says so.
+/// an element in it that is named for a value and contains no elements. `None` if the text has a number other
+/// than zero or the one from which the element counts, decimals that `value` lacks, or more than three
+/// characters before or after the number. An empty element, and one with elements in it, is a counter only if
+/// its class says so.
 fn find_counter(dom: &Dom, id: NodeId, value: &str) -> Option<(NodeId, String)> {
     let first = FIRST_NUMBERS.iter().find_map(|name| dom.attribute(id, name)).map(str::trim);
     let shown = |place: NodeId| -> Option<&str> {
@@ -202,8 +202,8 @@ fn is_number(text: &str) -> bool {
 }
 
 /// Omits a value with `aria-hidden` beside the same value for screen readers, such as `$9` and `9 dollars`.
-/// The other value is the element before or after it, or the last one inside the element before. Separates
-/// the two by a space if they differ and are adjacent.
+/// The other value is the element before or after it, or the last child of the element before. Separates the
+/// two by a space if they differ and are adjacent.
 pub(super) fn merge_spoken_copies(dom: &mut Dom, root: NodeId) {
     let hidden = |id: &NodeId| dom.attribute(*id, "aria-hidden") == Some("true");
     let (mut copies, mut joined) = (Vec::new(), Vec::new());

@@ -144,8 +144,9 @@ fn read_flat_list(dom: &Dom, list: NodeId) -> Option<Vec<FlatItem>> {
     Some(items)
 }
 
-/// Whether a list and the one after it have one item each, and the second continues the first: they have the
-/// same `class`, which is not empty, and if they are ordered, the second has the next number.
+/// Whether a list and the one after it have one item each, and the second continues the first: they are of
+/// the same kind and have the same non-empty `class`, and if they are ordered, the second has the next
+/// number.
 fn is_continued(dom: &Dom, list: NodeId, next: NodeId) -> bool {
     let is_single = |list| dom.child_elements(list).nth(1).is_none() && dom.find(list, Tag::Li).is_some();
     let class = dom.attribute(list, "class").filter(|class| !class.is_empty());

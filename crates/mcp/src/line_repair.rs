@@ -69,9 +69,9 @@ async fn discard_line(input: &mut BufReader<impl AsyncRead + Unpin>) -> std::io:
 }
 
 /// Removes a byte order mark, replaces lone surrogates and repairs requests and notifications
-/// ([`repair_request`]); other JSON, such as a list, stays. Returns [`INVALID_REQUEST`] for a line that is
-/// not JSON, and [`UNREADABLE`] for a request whose JSON exceeds the limits of the parser. Empty lines stay
-/// empty, because the SDK skips them.
+/// ([`repair_request`]); other JSON, such as a list, stays. Returns [`UNREADABLE`] for a request with an id
+/// whose JSON exceeds the limits of the parser, and [`INVALID_REQUEST`] for other lines that cannot be
+/// parsed. Empty lines stay empty, because the SDK skips them.
 fn repair_line(line: &[u8]) -> Cow<'_, [u8]> {
     let line = line.strip_prefix("\u{feff}".as_bytes()).unwrap_or(line);
     if line.is_empty() {
@@ -105,8 +105,8 @@ fn unreadable_request(line: &[u8]) -> Cow<'static, [u8]> {
 
 /// Sets `jsonrpc` of a request or notification to `2.0`, and removes `params` that are not an object, which
 /// no method of the protocol has. Otherwise the SDK's error would lack the request's id. Also removes
-/// `arguments` and `_meta` that are an empty list, as which PHP writes an empty object, and repairs the
-/// parameters of `initialize` ([`repair_initialize`]). Of members with the same name, the last one stays.
+/// `arguments` and `_meta` that are an empty list, because PHP writes an empty object as one, and repairs the
+/// parameters of `initialize` ([`repair_initialize`]).
 fn repair_request(mut message: Map<String, Value>) -> Vec<u8> {
     message.insert("jsonrpc".to_owned(), "2.0".into());
     if message.get("params").is_some_and(|params| !params.is_object()) {

@@ -42,7 +42,7 @@ pub fn is_sized_format(media_type: &str) -> bool {
 }
 
 /// The size of an image. Detects the format from the content, because a file's extension may be wrong. Also
-/// reads other HEIF images than AVIF. `None` if the header is damaged or of another format, or if an SVG
+/// reads HEIF images other than AVIF. `None` if the header is damaged or of another format, or if an SVG
 /// states no size. The sides of an SVG are rounded to whole pixels, at least 1 and at most 100,000.
 pub fn read_size(bytes: &[u8]) -> Option<ImageSize> {
     match bytes {

@@ -15,8 +15,8 @@ impl Wake for Unpark {
     }
 }
 
-/// Blocks on a future that another thread completes. Drops it on a timeout, and returns `None`; polls it at
-/// least once in any case.
+/// Blocks on a future that another thread completes. Polls it at least once. On a timeout, drops it and
+/// returns `None`.
 pub fn block_on_with_timeout<F: Future>(future: F, patience: Duration) -> Option<F::Output> {
     let deadline = Instant::now() + patience;
     let waker = Waker::from(Arc::new(Unpark(thread::current())));

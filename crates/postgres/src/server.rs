@@ -65,9 +65,8 @@ impl Server {
     }
 
     /// Parses a `postgres://` or `postgresql://` URL (libpq's connection URI), with one or more hosts and a
-    /// database. Parameters that the URL does not have get defaults by which a dead server is noticed within
-    /// seconds, and so do times that are 0. The last of repeated parameters counts. Errors do not contain the
-    /// password.
+    /// database. Parameters that are missing, and times that are 0, get defaults by which a dead server is
+    /// noticed within seconds. The last of repeated parameters counts. Errors do not contain the password.
     pub fn parse(url: &str) -> Result<Server, String> {
         if !["postgres://", "postgresql://"].iter().any(|scheme| url.starts_with(scheme)) {
             return Err("is not a postgres:// URL".to_owned());

@@ -138,8 +138,8 @@ impl<'a> ServedFolders<'a> {
     }
 
     /// Lists the files below the folder `part`, sorted by name. Leaves out the operator's private files,
-    /// those for the server of a hosting provider and, unless `site.publish` lists them, files that their
-    /// names exclude. Records these in `publication`, and sets [`Self::has_changed`] and
+    /// files for the server of a hosting provider and, unless `site.publish` lists them, files whose names
+    /// exclude them. Records these in `publication`, and sets [`Self::has_changed`] and
     /// [`Self::limit_fault`]. Returns no files if the folder does not exist, which is no fault, or is private
     /// itself.
     ///

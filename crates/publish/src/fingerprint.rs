@@ -11,9 +11,9 @@ const BUNDLED: [&str; 12] =
     ["js", "mjs", "css", "map", "wasm", "woff", "woff2", "svg", "png", "jpg", "webp", "avif"];
 
 /// Whether a file's name contains a hash of its content, so that caches may keep the file forever: after a
-/// `.`, `-` or `_`, at least eight hexadecimal digits in lower case or, for the types of files and the
-/// folders of bundles, eight letters in both cases and digits. `false` in doubtful cases, because dates,
-/// words and UUIDs can look like hashes. `true` for all files in the bundlers' own folders, such as
+/// `.`, `-` or `_`, at least eight hexadecimal digits in lower case, or, for files in the folders and of the
+/// types that bundlers write, eight letters in both cases and digits. `false` in doubtful cases, because
+/// dates, words and UUIDs can look like hashes. `true` for all files in the bundlers' own folders, such as
 /// `_astro/`; in `_nuxt/builds/`, only for those in `meta/`. `name` may be a path.
 pub fn is_fingerprinted(name: &str) -> bool {
     let is_below =

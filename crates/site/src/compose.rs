@@ -62,7 +62,7 @@ const DRAWING_POLICY: &str = "default-src 'none'; script-src 'self'; style-src '
 
 /// Inserts the files from `static/`, and every asset under its fingerprinted and its plain path. The latter
 /// does not replace a file from `static/`. `x/index.html` is also served at `/x/`, to which `/x` redirects,
-/// but a file `index.html` at the top is not served at `/`. SVG files get [`DRAWING_POLICY`], and those in
+/// but a file `index.html` at the top is not served at `/`. SVG files get [`DRAWING_POLICY`], and files in
 /// `/.well-known/` the header of [`cors_header`].
 fn insert_files(site: &mut Site, verbatim: Vec<(String, Blob)>, assets: &[Asset]) {
     let file = |path: &str, cache, blob: &Blob| {

@@ -439,11 +439,12 @@ pub(super) fn served_path(file: &str, languages: &[&str]) -> String {
 }
 
 /// Derives a page's path, kind and language from its file name, and from `slug` and `path` in its front
-/// matter. The language is that at the end of the name (`about.de.md`), or else that of the folder
-/// (`de/about.md`), or else the default one. A date at the beginning of a post's name, with a time that
-/// follows it, is left out of the path. If the post has no `date`, they set its date and time, and the time a
-/// missing time of publication. A file `index` or `_index` has the path of its folder, whose last segment
-/// `slug` replaces. `path` replaces the whole path, also the language's folder.
+/// matter. The language is named at the end of the file name (`about.de.md`), or else by the folder
+/// (`de/about.md`), or else is the default one. A date at the beginning of a post's name, and a time after
+/// it, are left out of the path. If the front matter has no `date`, they become the date and time of the
+/// post, and the time also its time of publication if that is missing. A file `index` or `_index` has the
+/// path of its folder. `slug` replaces the last segment of the path, and `path` the whole path, also the
+/// language's folder.
 fn identify(file: &str, languages: &[&str], front_matter: &mut FrontMatter) -> PageIdentity {
     let is_post = file.starts_with("posts/");
     let relative = file.split_once('/').map_or(file, |(_, rest)| rest);
@@ -520,8 +521,8 @@ fn split_time<'a>(day: &str, text: &'a str) -> Option<(Timestamp, &'a str)> {
 /// path that a document has, such as one that the operator has written.
 ///
 /// A list has the latest `updated` of its listed posts, and the operator's own list of all posts gets it if
-/// its own is earlier. Unpublished posts, which only a preview has, count for this only in a list that has no
-/// others; if it is generated, it is then a draft.
+/// its own is earlier. Unpublished posts, which only a preview has, count for this only in a list without
+/// others. Such a list is a draft if it is generated.
 pub(super) fn add_blog_pages(
     index: usize,
     language: &Language,

@@ -185,8 +185,8 @@ pub(super) fn cors_header(path: &str) -> Option<(HeaderName, HeaderValue)> {
     path.starts_with("/.well-known/").then(header)
 }
 
-/// The header of a page's Markdown if the HTML asks crawlers in a `<meta>` not to index the page: Markdown has
-/// no such element.
+/// The header of a page's Markdown if a `<meta>` in the HTML asks crawlers not to index the page: Markdown
+/// has no such element.
 pub(super) fn noindex_header() -> (HeaderName, HeaderValue) {
     (HeaderName::from_static("x-robots-tag"), HeaderValue::from_static("noindex"))
 }

@@ -101,9 +101,9 @@ enum Piece {
 }
 
 impl FormPage {
-    /// Divides rendered HTML at its markers. `None` if it lacks the marker of the message, of the value or
-    /// any option of a field, or of the error of a field that is not hidden. `labels` are those of the
-    /// fields, and `index` is that of the language.
+    /// Divides rendered HTML at its markers. `None` if it lacks the marker of the message, all markers of the
+    /// value and the options of a field, or the marker of the error of a field that is not hidden. `labels`
+    /// are those of the fields, and `index` is that of the language.
     pub(super) fn new(
         html: &str,
         form: &PageForm,

@@ -64,8 +64,8 @@ impl<'a> FormView<'a> {
     }
 
     /// The values of one form for templates: its texts in the language of the page, its endpoint and its
-    /// fields. If visitors of the form confirm their addresses, `done` is a word about that, and never the
-    /// form's own text.
+    /// fields. If visitors confirm their addresses, `done` is a text about that, and never the form's own
+    /// text.
     fn form(&self, form: &PageForm) -> Value {
         let (definition, words) = (form.definition, self.words);
         let base = FormSet::built_in().named(definition.name);

@@ -432,7 +432,7 @@ impl FrontMatterReader<'_> {
         all
     }
 
-    /// The day of a date or time, as written, in any time zone. An empty value counts as missing. `None` if it is missing, or invalid,
+    /// The day of a date or time, as written, in any time zone. `None` if it is missing, empty, or invalid,
     /// which is reported.
     fn read_date(&mut self, names: &[&'static str]) -> Option<Date> {
         let parse = |value: &Value| {
@@ -549,7 +549,7 @@ impl FrontMatterReader<'_> {
     }
 
     /// Records a fault about the value of `name`, and returns `None`. The fault is an error, except for
-    /// `pubDate`, where Astro accepts whatever JavaScript does.
+    /// `pubDate`, in which Astro accepts every date that JavaScript reads.
     fn report_invalid<T>(&mut self, name: &str, expected: &str) -> Option<T> {
         let key = name.split('.').next().unwrap_or(name);
         let severity = if name == "pubDate" { Severity::Warning } else { Severity::Error };

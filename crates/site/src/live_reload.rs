@@ -13,8 +13,8 @@ pub(super) fn add_reload_script(html: &[u8]) -> Vec<u8> {
     insert_at(html, end_of_head(html).unwrap_or(html.len()), ELEMENT)
 }
 
-/// The position of the first `</head>`, in upper or lower case, even in a comment or a script; `None` if
-/// there is none.
+/// The position of the first `</head>`, ignoring case, even in a comment or a script; `None` if there is
+/// none.
 pub(super) fn end_of_head(html: &[u8]) -> Option<usize> {
     html.windows(7).position(|part| part.eq_ignore_ascii_case(b"</head>"))
 }

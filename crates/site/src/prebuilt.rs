@@ -631,9 +631,8 @@ impl Prebuilt {
         }
     }
 
-    /// Returns `options` with a missing title or description filled in from the build's home page or, if
-    /// there is none, from the page to which a rule for its path leads. The title is the site's name on that
-    /// page, or else its title.
+    /// A copy of `options`, with a missing title or description taken from the build's home page, or else
+    /// from the page to which a rule for its path leads.
     pub fn complete(&self, options: &PagesOptions) -> PagesOptions {
         let mut options = options.clone();
         let target = self.redirects.iter().find_map(|rule| rule.target(&self.mount, None));

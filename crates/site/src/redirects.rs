@@ -35,7 +35,7 @@ pub(super) struct CompiledRedirects {
 /// Compiles redirects: those without placeholders come first, and longer paths before shorter ones. Claims
 /// the paths of those without placeholders, and marks the ones with the status 410 as gone. Reports and
 /// leaves out redirects that are invalid or circular, or whose path is in use. The `targets` of the result
-/// lack those on other sites, those with placeholders, and those that one of the rules redirects.
+/// leave out targets on other sites, targets with placeholders, and targets that one of the rules redirects.
 pub(super) fn compile(
     redirects: &[RedirectOption],
     names: &mut PathRegistry,

@@ -48,7 +48,7 @@ pub(super) fn unpublished(
 }
 
 /// Parses the time at which a page is published or taken down: a date, which means its midnight, or a date
-/// with a time, each in one of the forms that [`to_iso`] knows. The time zone is UTC unless the text has an
+/// with a time, in ISO 8601 or in a form that [`to_iso`] knows. The time zone is UTC unless the text has an
 /// offset, which a space may precede, as in Jekyll. `None` for any other text.
 pub(super) fn parse_time(text: &str) -> Option<Timestamp> {
     let text = to_iso(text).replace(" UTC", "Z").replace(" +", "+").replace(" -", "-");
@@ -61,8 +61,9 @@ pub(super) fn parse_time(text: &str) -> Option<Timestamp> {
 const DATE_FORMS: [&str; 8] =
     ["%Y-%m-%d", "%Y/%m/%d", "%b %d %Y", "%b %d, %Y", "%B %d %Y", "%B %d, %Y", "%d %b %Y", "%d %B %Y"];
 
-/// Rewrites a date such as `Jul 08 2022`, `8 July 2022` or `2022/7/8`, or a time such as `Fri, 08 Jul 2022
-/// 09:30:00 +0200` (RFC 2822), as the generators accept them, in ISO 8601. Returns any other text unchanged.
+/// Rewrites in ISO 8601 a date such as `Jul 08 2022`, `8 July 2022` or `2022/7/8`, or a time such as `Fri, 08
+/// Jul 2022 09:30:00 +0200` (RFC 2822), because site generators accept these. Returns any other text
+/// unchanged.
 pub(super) fn to_iso(text: &str) -> Cow<'_, str> {
     let date = || DATE_FORMS.iter().find_map(|form| Date::strptime(form, text).ok());
     if let Some(date) = date() {

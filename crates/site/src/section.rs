@@ -108,7 +108,8 @@ impl NavSection {
 
     /// The navigation as shown on the page at a decoded path. Its first entry is the page that opens the
     /// section, without children and never marked as open. A section with more than `MAX_WHOLE_TREE` pages
-    /// shows only the branch of the current page, with at most `MAX_NEIGHBORS` pages on each side.
+    /// shows only the branch of the current page, with at most `MAX_NEIGHBORS` pages on each side at each
+    /// level.
     pub fn entries(&self, current: &str) -> Vec<SectionEntry> {
         let is_whole = self.order.len() <= MAX_WHOLE_TREE;
         let opening = Node { children: Vec::new(), ..self.root.clone() };

@@ -196,8 +196,8 @@ pub(super) struct SiteFiles {
 
 impl SiteFiles {
     /// Returns the files that are published, and the templates; reads only the changed ones. Leaves out files
-    /// that not all of the pages' [`Audience`] may read, unless `site.publish` lists them. Updates the cache,
-    /// and reports unreadable files and a missing folder `pages`. Fails if a file changes meanwhile.
+    /// that the pages' [`Audience`] may not read, unless `site.publish` lists them. Updates the cache, and
+    /// reports unreadable files and a missing folder `pages`. Fails if a file changes meanwhile.
     /// `served_path` returns the path at which a file is served, by its name.
     pub fn read(
         folder: &Path,
@@ -357,10 +357,10 @@ pub(super) struct BuildFile {
     pub changed: Date,
 }
 
-/// Returns the files in a build that are published; reads only the changed ones. Leaves out files that not
-/// all of the pages' [`Audience`] may read, unless `site.publish` lists them. Updates the cache, and reports
+/// Returns the files in a build that are published; reads only the changed ones. Leaves out files that the
+/// pages' [`Audience`] may not read, unless `site.publish` lists them. Updates the cache, and reports
 /// unreadable files. Fails if a file changes meanwhile. `served_path` returns the path at which a file is
-/// served, by its name. Faults of the listing become warnings.
+/// served, by its name. Faults of the listing become warnings, except [`ServedFolders::limit_fault`].
 pub(super) fn read_build(
     folder: &Path,
     served_path: &dyn Fn(&str) -> String,

@@ -370,8 +370,8 @@ fn report_missing_home_pages(
 
 /// Registers the paths of files in `static/`, assets and pages, and the aliases of pages. An `index.html` in
 /// a folder of `static/` also claims the path of the folder. Ignores an alias that is the page's own path,
-/// and repeated ones. An alias whose path has an owner, other than an earlier alias, is relative to the root
-/// if the path there has no owner.
+/// and repeated ones. If the path of an alias has an owner other than an earlier alias, the alias counts from
+/// the root instead, unless that path has an owner, too.
 fn register_paths(
     names: &mut PathRegistry,
     documents: &[Document],

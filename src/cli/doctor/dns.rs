@@ -54,7 +54,7 @@ impl Resolver {
     }
 
     /// Returns the mail servers of a domain (MX), the most preferred one first; the name of a null MX record
-    /// (RFC 7505) is empty. Returns none if the domain has no such record or does not exist.
+    /// (RFC 7505) is empty. The list is empty if the domain has no such record or does not exist.
     pub(super) fn query_mail_servers(&self, name: &str) -> Result<Vec<String>, String> {
         let mut found = self.query(name, TYPE::MX, |data| match data {
             RData::MX(server) => Some((server.preference, server.exchange.to_string())),

@@ -15,11 +15,11 @@ use frontdesk_inbox::submission::Status;
 use frontdesk_inbox::submission::delivery::DeliveryState;
 use frontdesk_inbox::submission::visitor_mail::is_visitor_channel;
 
-/// Checks the inbox and its disk for problems that need the operator's attention: those of a digest, except
-/// panics of the server, deliveries for a channel that is no longer configured, and a changed collation. Adds
-/// notes about submissions that were never delivered, and about a pooler. Connects to no system except the
-/// database. An inbox that does not exist yet is only a note; one that cannot be opened is a problem in the
-/// result; a query that fails is an error.
+/// Checks the inbox and its disk for problems that need the operator's attention: those in a digest (without
+/// panics of the server), deliveries for a channel that is no longer configured, and a changed collation.
+/// Adds notes about submissions that were never delivered, and about a pooler. Connects to no system except
+/// the database. An inbox that does not exist yet is only a note; one that cannot be opened is a problem in
+/// the result; a query that fails is an error.
 pub(in crate::cli) fn examine_inbox(config: &Config) -> Result<Vec<CheckResult>, StoreError> {
     let inbox = match InboxReader::open(&config.store.url) {
         Ok(inbox) => inbox,

@@ -45,7 +45,7 @@ enum ExistingContent {
 impl ExportFolder {
     /// Checks that an export of `site`, whose files are in the folders `served`, may be written to `output`,
     /// and resolves the path of `output`. Refuses a place in one of these folders, the site's folder itself,
-    /// a folder above it, and a folder with other content than an unmodified export. Writes nothing.
+    /// a folder above it, and a folder with content other than an unmodified export. Writes nothing.
     pub fn claim(output: &Path, site: &Path, served: &[PathBuf]) -> anyhow::Result<Self> {
         let path = resolve(output)?;
         if let Some(folder) = find_containing_folder(output, served) {
@@ -63,8 +63,8 @@ impl ExportFolder {
     }
 
     /// Determines what the folder contains. Fails if an export must not replace it: it is not a folder, or
-    /// has a file that no earlier export has written, or that is not as the export wrote it. Missing
-    /// files, except the manifest, and empty folders do not matter.
+    /// contains a file that no earlier export wrote, or that has changed since. Missing files, except the
+    /// manifest, and empty folders do not matter.
     fn examine(&self) -> anyhow::Result<ExistingContent> {
         let shown = self.path.display();
         let cannot = || format!("cannot read {shown}");

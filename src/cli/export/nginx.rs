@@ -158,8 +158,8 @@ impl FileHeader {
 const COMPUTED_HEADERS: [&str; 6] =
     ["allow", "content-encoding", "etag", "location", "strict-transport-security", "vary"];
 
-/// The names of the headers whose values depend on the file: those of files and of the response to other
-/// methods that not all responses have in common, without [`COMPUTED_HEADERS`].
+/// The names of the headers whose values depend on the file: all headers of files and of the response to
+/// other methods, except those that all responses have in common and [`COMPUTED_HEADERS`].
 fn file_headers(layout: &ExportLayout) -> BTreeSet<String> {
     let files = layout.contents().flat_map(UrlContent::stored).map(|stored| &stored.identity().reply);
     let names = files.chain([&layout.read_only]).flat_map(|reply| &reply.headers);

@@ -18,9 +18,9 @@ use frontdesk_forms::text::visible;
 use frontdesk_inbox::store::{Annotated, MAX_NOTE};
 use frontdesk_site::fault::did_you_mean;
 
-/// Marks submissions as done, or as open again. If screening learns, one that becomes done may teach it
-/// weakly that it is honest, and one that becomes open may lose that lesson. Reports and skips ids without a
-/// submission.
+/// Marks submissions as done, or as open again. If screening learns, a submission that becomes done may be a
+/// weak lesson about honest texts, and one that is reopened may lose that lesson. Reports and skips ids
+/// without a submission.
 pub(super) fn set_done(ids: &[String], is_done: bool, console: &mut Console<'_>) -> anyhow::Result<ExitCode> {
     change_each(find_all(ids, console)?, console, |changes, submission, console| {
         let annotated = changes.set_done(submission.id, is_done, console.now.timestamp())?;
@@ -42,8 +42,8 @@ pub(super) fn set_spam(ids: &[String], is_spam: bool, console: &mut Console<'_>)
 }
 
 /// Adds a note to a submission, without line breaks at its end; `-` reads it from standard input. Fails if
-/// the note is empty or too long, or if the submission has too many. A repetition of the user's last note
-/// changes nothing.
+/// the note is empty or too long, or if the submission has too many. A repetition of the submission's last
+/// note by the same user changes nothing.
 pub(super) fn add_note(id: &str, note: &str, console: &mut Console<'_>) -> anyhow::Result<ExitCode> {
     let note = if note == "-" { Cow::Owned(read_note(std::io::stdin())?) } else { Cow::Borrowed(note) };
     let note = note.trim_end_matches(['\r', '\n']);
@@ -71,8 +71,8 @@ pub(super) fn read_note(input: impl Read) -> anyhow::Result<String> {
     String::from_utf8(bytes).map_err(|_| anyhow!("the note on standard input is not UTF-8"))
 }
 
-/// Assigns submissions to a user, or to none. Fails if the configuration has users, but not this one. The
-/// inbox cuts a name that is too long. Reports and skips ids without a submission.
+/// Assigns submissions to a user, or to none. Fails if the configuration has users, but not this one. Cuts a
+/// name that is too long. Reports and skips ids without a submission.
 pub(super) fn assign(
     ids: &[String],
     user: Option<&str>,
@@ -128,8 +128,8 @@ pub(super) fn follow_up(
     })
 }
 
-/// Records that the user replied to submissions, or that no user did. If screening learns, a reply may teach
-/// it weakly that the submission is honest. Reports and skips ids without a submission.
+/// Records that the user replied to submissions, or that no user did. If screening learns, a submission with
+/// a reply may become a weak lesson about honest texts. Reports and skips ids without a submission.
 pub(super) fn set_replied(
     ids: &[String],
     is_replied: bool,

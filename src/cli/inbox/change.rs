@@ -43,8 +43,8 @@ impl RetryOptions {
 
 /// Makes the selected deliveries due now, restarts their schedules, and switches their channels on. Without
 /// `--channel`, also requeues submissions that could not be processed. Of held submissions, retries only
-/// mails that ask for a confirmation; without ids and `--channel`, no mails to visitors. Prints how many
-/// there are, or why none matches. Returns failure if an id has no submission.
+/// mails that ask for a confirmation. Retries mails to visitors only with ids or `--channel`. Prints how many
+/// deliveries and submissions there are, or why none matches. Returns failure if an id has no submission.
 pub(super) fn retry(options: &RetryOptions, console: &mut Console<'_>) -> anyhow::Result<ExitCode> {
     let (found, missing) = find_all(&options.ids, console)?;
     let filter = Filter { form: options.form.clone(), ..options.period.filter(&console.now) };
@@ -238,9 +238,9 @@ pub(super) fn hold(
     })
 }
 
-/// Releases the held submissions with these ids, or all held submissions if `ids` is empty. Those that
-/// the visitor must confirm may stay held until then. If screening learns, those that it had held may teach
-/// it that they are honest. Reports and skips ids without a submission.
+/// Releases the held submissions with these ids, or all held submissions if `ids` is empty. Those that the
+/// visitor must confirm may stay held until then. If screening learns, submissions that it had held may
+/// become lessons about honest texts. Reports and skips ids without a submission.
 pub(super) fn release(ids: &[String], console: &mut Console<'_>) -> anyhow::Result<ExitCode> {
     let found = if ids.is_empty() {
         let held = Filter { status: Some(Status::Held), ..Filter::default() };
@@ -319,8 +319,8 @@ pub(super) fn deliver(options: &DeliverOptions, console: &mut Console<'_>) -> an
     })
 }
 
-/// Queues all submissions without a delivery to the team, except held and encrypted ones, for those of
-/// `channels` that accept them. Prints how many deliveries were added, and how many submissions stay in the
+/// Queues all submissions without a delivery to the team, except held and encrypted ones, for each of
+/// `channels` that accepts them. Prints how many deliveries were added, and how many submissions stay in the
 /// inbox only.
 fn deliver_kept(channels: &[Route], console: &mut Console<'_>) -> anyhow::Result<ExitCode> {
     let Some(inbox) = console.inbox.clone() else { return Ok(ExitCode::SUCCESS) };

@@ -84,9 +84,9 @@ fn require_server(config: &Config, base: &str, console: &mut Console<'_>) -> any
     ))
 }
 
-/// The URL of the web interface: that of `inbox.domain`, unless the port of its own address is picked at each
-/// start, or else of the first host in `inbox.host`, or else of `inbox.listen`. Fails if the web interface is
-/// switched off, or if it only has a Unix socket or a port that is picked at each start.
+/// The URL of the web interface: from `inbox.domain`, unless the port of its own address is picked at each
+/// start; or else from the first host in `inbox.host`; or else from `inbox.listen`. Fails if the web
+/// interface is switched off, or if it only has a Unix socket or a port that is picked at each start.
 fn base_url(config: &Config) -> anyhow::Result<String> {
     let has_unknown_port = matches!(&config.inbox_listen, Some(Address::Tcp(own)) if own.port() == 0);
     if !has_unknown_port && let Some(authority) = config.clone().with_base_url(None).inbox_authority(None) {

@@ -94,7 +94,7 @@ fn execute(options: &StatsOptions, is_on: bool, console: &mut Console<'_>) -> an
 }
 
 /// Reads the counts of the page that has views under one of `paths`, or of all pages if there are none.
-/// Returns them with the filter that selects the path: the first one if no path has views. The counts of one
+/// Returns them with the filter that selects the path: the first path if none has views. The counts of one
 /// page have no referring hosts, which are counted for all pages together. Returns empty counts if there is
 /// no inbox.
 fn read_report<'a>(
@@ -194,8 +194,8 @@ fn to_json(report: &ViewReport, filter: &ViewFilter<'_>) -> Value {
     })
 }
 
-/// Writes the totals and tables of days, pages, clients and hosts; for a single page, without the table of
-/// pages and that of hosts, which `report` then lacks ([`read_report`]).
+/// Writes the totals and tables of days, pages, clients and hosts; for a single page, without the tables of
+/// pages and of hosts: `report` then has no hosts ([`read_report`]).
 fn write_text(
     report: &ViewReport,
     filter: &ViewFilter<'_>,

@@ -59,7 +59,7 @@ fn parse_source(digits: &str) -> Result<SourcePrefix, String> {
 }
 
 /// Removes the selected held submissions after a confirmation, which `--yes` replaces. If screening learns,
-/// those that it held or that are marked as spam may teach it that they are spam. Returns the exit code 2
+/// submissions that it held or that are marked as spam may become lessons about spam. Returns the exit code 2
 /// without `--yes` and without a terminal for the confirmation.
 pub(super) fn discard(options: &DiscardOptions, console: &mut Console<'_>) -> anyhow::Result<ExitCode> {
     if let Some(refused) = refuse_unconfirmed(options.yes, console)? {

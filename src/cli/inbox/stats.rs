@@ -66,8 +66,8 @@ pub(in crate::cli) fn counts_object(
 }
 
 /// Counts the most frequent pages, referring hosts and campaigns, up to [`MAX_SOURCES`] of each, of
-/// submissions since the day `first` in the time zone of `now`. Leaves out held ones, spam, and encrypted
-/// ones.
+/// submissions since the day `first` in the time zone of `now`. Leaves out held and encrypted submissions,
+/// and spam.
 fn recent_leads(inbox: &InboxReader, now: &Zoned, first: Date) -> Result<LeadCounts, StoreError> {
     let first = first.to_zoned(now.time_zone().clone());
     inbox.lead_counts(first.map_or(Timestamp::MIN, |first| first.timestamp()), Timestamp::MAX, MAX_SOURCES)

@@ -38,8 +38,8 @@ pub(super) struct InboxWatch {
 }
 
 impl InboxWatch {
-    /// Returns the submissions that arrived since the last query, oldest first; all submissions if
-    /// no call has seen any yet. `None` if there is no inbox.
+    /// Returns the submissions that arrived since the last query, oldest first; all submissions if no query
+    /// has returned any yet. `None` if there is no inbox.
     pub(super) fn query(&mut self, url: &DatabaseUrl) -> Result<Option<Vec<Submission>>, StoreError> {
         let Some(reader) = inbox::open(url)? else { return Ok(None) };
         let mut new = self.list_new(&reader)?;

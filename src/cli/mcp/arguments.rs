@@ -101,7 +101,8 @@ impl ToolArguments {
         )))
     }
 
-    /// A whole number in `range`, which may be written as `2.0`. A text is an error. `None` if it is absent.
+    /// A whole number in `range`, which may be written as `2.0`. `None` if it is absent. Any other value,
+    /// such as a text, is an error.
     pub(super) fn number(
         &mut self,
         name: &str,

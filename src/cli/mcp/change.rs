@@ -88,7 +88,7 @@ pub(super) fn hold(session: &McpSession, arguments: &mut ToolArguments) -> Resul
 }
 
 /// Releases held submissions to the configured channels. Those that the visitor must confirm may stay held
-/// until then. If screening learns, those that it had held may teach it that they are honest.
+/// until then. If screening learns, submissions that it had held may become lessons about honest texts.
 pub(super) fn release(session: &McpSession, arguments: &mut ToolArguments) -> Result<Value, ToolError> {
     let ids = arguments.ids("ids", MAX_IDS)?;
     change_each(session, &ids, needs::ROUTING, |changes, submission, config| {
@@ -98,7 +98,7 @@ pub(super) fn release(session: &McpSession, arguments: &mut ToolArguments) -> Re
 }
 
 /// Makes the waiting and parked deliveries of submissions due now, or only those to `channel`, and switches
-/// their channels on. Without `channel`, also has submissions that were set aside processed again. Fails if
+/// their channels on. Without `channel`, also requeues submissions that could not be processed. Fails if
 /// `channel` is not configured.
 pub(super) fn retry(session: &McpSession, arguments: &mut ToolArguments) -> Result<Value, ToolError> {
     let ids = arguments.ids("ids", MAX_IDS)?;
@@ -128,8 +128,8 @@ pub(super) fn retry(session: &McpSession, arguments: &mut ToolArguments) -> Resu
     })
 }
 
-/// Marks submissions as done, or as open again. If screening learns, one that becomes done may teach it
-/// weakly that it is honest, and one that becomes open may lose that lesson.
+/// Marks submissions as done, or as open again. If screening learns, a submission that becomes done may be a
+/// weak lesson about honest texts, and one that is reopened may lose that lesson.
 pub(super) fn set_done(
     session: &McpSession,
     arguments: &mut ToolArguments,
@@ -247,7 +247,7 @@ fn preview_removal(
 }
 
 /// Removes the submissions of a confirmed preview that are still held, and reports what was removed. If
-/// screening learns, those that it held or that are marked as spam may teach it that they are spam.
+/// screening learns, submissions that it held or that are marked as spam may become lessons about spam.
 fn remove(
     session: &McpSession,
     config: &Config,

@@ -59,7 +59,7 @@ impl ServeOptions {
 }
 
 /// The configuration for a server that reaches nothing but a folder for its data and one loopback port: no
-/// base URL, TLS, channels, mails to visitors, digest, canary, private listeners and shared services (Redis,
+/// base URL, TLS, channels, mails to visitors, digest, canary, private listeners or shared services (Redis,
 /// rspamd). Its log is text, and it counts no page views.
 pub(super) fn isolate(mut config: Config, data: &Path) -> Config {
     config.base_url = None;

@@ -70,9 +70,9 @@ impl Ending {
 
 /// Removes comments of Obsidian (`%%`), Hugo, MDX, Jinja and Liquid outside of code, and keeps those of
 /// Obsidian that begin in HTML. Warns if text before or after a comment may be part of the same sentence, if
-/// a comment that begins with `%%` and text on one line contains an empty line, and if text is shown although
-/// it may be a comment. If `%%` alone on a line has no end, warns and removes the rest of the body; other
-/// comments without an end are shown.
+/// a comment that begins with `%%` and text on the same line contains an empty line, and if text is shown
+/// although it may be a comment. If `%%` alone on a line, outside of a list, has no end, warns and removes
+/// the rest of the body; other comments without an end are shown.
 pub(super) fn remove<'a>(body: &'a str, options: &Options<'_>) -> Uncommented<'a> {
     let mut kept = Uncommented { body: Cow::Borrowed(body), warnings: Vec::new(), left_out: Vec::new() };
     let starts: Vec<usize> = candidates(body).collect();

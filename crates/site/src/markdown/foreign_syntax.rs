@@ -63,7 +63,7 @@ fn wikilink(text: &str) -> Option<&str> {
 }
 
 /// The first list of attributes that begins with a class or an id, such as `{: .lead}` or `{#top .wide}`.
-/// Each further word of it begins with `.` or `#`, or contains `=`.
+/// Each further word begins with `.` or `#`, or contains `=`.
 fn attribute_list(text: &str) -> Option<&str> {
     text.match_indices('{').find_map(|(at, _)| {
         let inner = &text[at + 1..];

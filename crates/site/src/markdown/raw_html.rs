@@ -75,8 +75,8 @@ type Warning = (Sourcepos, String, &'static str);
 const AS_TEXT: &str = "to show a tag, write `\\<` instead of `<`, or put it in backticks";
 
 /// Turns tags and comments that would hide the rest of the page into text. Returns warnings about these, at
-/// most one for each HTML block, and about tags in sentences that browsers do not know, and therefore hide.
-/// Tags with attributes or with an end tag count as known.
+/// most one for each HTML block, and about unknown tags in sentences, which browsers hide. Tags with
+/// attributes or with an end tag count as known.
 pub(super) fn show_unclosed_html(root: Node<'_>) -> Vec<Warning> {
     let mut warnings = Vec::new();
     // The loop runs backwards. These are the names of the end tags after the current node: in HTML blocks,

@@ -53,8 +53,8 @@ impl Detail {
 }
 
 /// Writes the entry of a page as JSON. `words` has the page's words, those on the fewest pages first; `None`
-/// if the text is not cut. In a cut text, half of the length is for the sections, in equal parts, and half
-/// for the words that they lack. Titles, headings and descriptions are always cut to their maximum lengths.
+/// if the text is not cut. In a cut text, half of the length is shared among the sections, and half is for
+/// the words that they lack. Titles, headings and descriptions are always cut to their maximum lengths.
 /// Leaves out sections whose heading and text are both empty.
 pub(super) fn write_entry(
     document: &SearchDocument<'_>,
