@@ -56,8 +56,8 @@ impl PageOrigin {
     }
 }
 
-/// Checks a host, which must be in lower case, and shortens an IPv6 address; `None` if it is invalid. Does
-/// not normalize an IPv4 address such as `127.1`.
+/// Checks a host in lower case and shortens an IPv6 address; `None` if the host is invalid. Does not
+/// normalize an IPv4 address such as `127.1`.
 fn normal_host(host: &str) -> Option<String> {
     if let Some(address) = host.strip_prefix('[').and_then(|rest| rest.strip_suffix(']')) {
         return address.parse().ok().map(|address: std::net::Ipv6Addr| format!("[{address}]"));

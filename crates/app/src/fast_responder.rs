@@ -22,9 +22,10 @@ use frontdesk_site::file::EncodedBody;
 use frontdesk_site::path;
 
 impl PublicSite {
-    /// Writes the response, counts the request and, for a GET that is no prefetch, the view of a page if
-    /// views are counted. Returns the current time. `None` without any effect if [`PublicSite`] must respond
-    /// by way of hyper: forms, links, redirects, most errors, and files that cannot be opened or sent here.
+    /// Writes the response and counts the request. If views are counted, a GET request for a page also counts
+    /// as a view, unless it is a prefetch. Returns the current time. `None` without any effect if
+    /// [`PublicSite`] must respond by way of hyper: forms, links, redirects, most errors, and files that
+    /// cannot be opened or sent here.
     pub(super) fn send_plain(
         &self,
         snapshot: &Snapshot,

@@ -130,9 +130,9 @@ fn page_left(head: &Parts, base_url: &str) -> Option<String> {
     named_page(head).and_then(|page| decode(&page)).or_else(referer)
 }
 
-/// The page that the parameter `page` of the request's query names: the page with the form. The theme writes
-/// it first and as a path, which may contain `&`: the whole rest of the query is then the page, as it was
-/// sent. Other templates encode it as any parameter, which is decoded here.
+/// The page with the form, as the parameter `page` of the request's query names it. The theme writes this
+/// parameter first and as a path, which may contain `&`: the rest of the query is then the page, and is not
+/// decoded. Other templates encode the page as usual, and it is decoded here.
 pub(super) fn named_page(head: &Parts) -> Option<Cow<'_, str>> {
     let query = head.uri.query()?;
     match query.strip_prefix("page=").filter(|page| page.starts_with('/')) {
@@ -141,8 +141,8 @@ pub(super) fn named_page(head: &Parts) -> Option<Cow<'_, str>> {
     }
 }
 
-/// The path and query of `Referer` if its host and port are those of `base_url` or of the request, in the
-/// same spelling. `None` without a slash after the host.
+/// The path and query of `Referer` if its host and port are those of `base_url` or of the request, spelled
+/// the same. `None` without a slash after the host.
 pub(super) fn own_referer<'a>(head: &'a Parts, base_url: &str) -> Option<&'a str> {
     let referer = head.headers.get(REFERER)?.to_str().ok()?;
     let (_, rest) = referer.split_once("://")?;

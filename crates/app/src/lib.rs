@@ -81,11 +81,11 @@ impl Sockets {
     }
 }
 
-/// Serves the site, the inbox's web interface and the private address until [`ShutdownPhase::Stopping`], then
-/// gives the site's requests in progress time to finish; the two others run until that is over, and drop
-/// their open connections. Blocks until all threads have ended, but returns an error without waiting for the
-/// rest: at once if a thread cannot be spawned or the public server fails, at the end if another listener has
-/// failed. Continues a panic of the other threads, except for the one that stores page views.
+/// Serves the site until [`ShutdownPhase::Stopping`], then gives its requests in progress time to finish.
+/// Serves the inbox's web interface and the private address until that is over, and then drops their open
+/// connections. Blocks until the threads have ended, but returns an error at once if a thread cannot be
+/// spawned or the public server fails. An error of another listener is returned only at the end. Continues a
+/// panic of the other threads, except for the one that stores page views.
 pub fn serve(
     app: &Arc<AppState>,
     sockets: Sockets,

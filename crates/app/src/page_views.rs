@@ -274,9 +274,9 @@ fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-/// Stores the counts about once a minute unless disk space is low, and a last time, within [`LAST_ATTEMPT`]
-/// and even if space is low, when the other end of `stop` is dropped. Blocks until then. Logs an error and
-/// returns at once if it cannot create a runtime.
+/// Stores the counts about once a minute unless disk space is low. When the other end of `stop` is dropped,
+/// stores them a last time, even if space is low, and gives up after [`LAST_ATTEMPT`]. Blocks until then.
+/// Logs an error and returns at once if it cannot create a runtime.
 pub(super) fn store_regularly(views: &PageViews, store: &Store, disk: &DiskMonitor, stop: &Receiver<()>) {
     let Ok(runtime) = tokio::runtime::Builder::new_current_thread().enable_time().build() else {
         tracing::error!(

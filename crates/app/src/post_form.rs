@@ -50,8 +50,8 @@ pub(super) struct FormRequest<'a> {
 }
 
 impl FormRequest<'_> {
-    /// Responds with JSON or, if `html_posts` is set, the client prefers HTML and the body is not JSON, with
-    /// a page or a redirect. Counts the outcome of a POST, and the source of a request that exceeds a limit.
+    /// Responds with JSON, or with a page or a redirect if `html_posts` is set, the client prefers HTML and
+    /// the body is not JSON. Counts the outcome of a POST, and the source of a request that exceeds a limit.
     /// Answers CORS preflights before any limit, and refuses methods other than POST. Does not count test
     /// submissions of the canary; their responses have no headers about quotas or CORS.
     pub(super) async fn respond(&self, body: &mut RequestBody) -> HttpResponse {
@@ -216,8 +216,8 @@ impl FormRequest<'_> {
 
     /// Stores one submission; `rate` is the used share of the source's quota. On success, the submission is
     /// on stable storage, and a channel has confirmed it if the form is one of `confirmed_forms`. After an
-    /// error other than [`FormRefusal::NotConfirmed`], no part of it is stored. An agent's signature that is
-    /// not valid is ignored.
+    /// error other than [`FormRefusal::NotConfirmed`], no part of it is stored. Ignores an invalid signature
+    /// of an agent.
     async fn accept(&self, source: Source, rate: Rate, posted: &Posted) -> Result<(), FormRefusal> {
         let Self { app, snapshot, form, head, .. } = *self;
         let ParsedForm { entry, extras, lead } = posted.parse(form)?;
@@ -276,9 +276,8 @@ impl FormRequest<'_> {
         lead
     }
 
-    /// Waits for a channel's confirmation. The error is [`FormRefusal::NotConfirmed`], after the timeout and
-    /// if the store fails; delivery then continues. If the client repeats the submission, the repeat waits as
-    /// well.
+    /// Waits for a channel's confirmation. Returns [`FormRefusal::NotConfirmed`] after the timeout or if the
+    /// store fails; delivery then continues. If the client repeats the submission, the repeat waits as well.
     async fn wait_for_confirmation(&self, id: Uuid) -> Result<(), FormRefusal> {
         let Self { app, snapshot, form, .. } = *self;
         let confirmed = snapshot.confirmations.wait(&app.store, id, snapshot.options.confirm_timeout).await;
@@ -294,8 +293,8 @@ impl FormRequest<'_> {
         Err(FormRefusal::NotConfirmed(request))
     }
 
-    /// Adds the headers of all responses of the form except those to preflights and to test submissions:
-    /// quotas, `Vary`, and CORS.
+    /// Adds the headers of the form's responses: quotas, `Vary`, and CORS. Responses to preflights and to
+    /// test submissions do not get them.
     fn add_headers(&self, quotas: Option<&QuotaStatuses>, headers: &mut HeaderMap) {
         let options = &self.snapshot.options.forms;
         if options.html_posts {
@@ -312,7 +311,7 @@ impl FormRequest<'_> {
         }
     }
 
-    /// The source of the client's address, which a trusted proxy may state.
+    /// The source of the client's address, which a trusted proxy may supply.
     fn source(&self) -> Source {
         let options = &self.snapshot.options.http;
         let (headers, proxies) = (&self.head.headers, &options.trusted_proxies);
@@ -335,7 +334,7 @@ impl FormRequest<'_> {
         self.origin() == Origin::Same || self.head.headers.get(SEC_FETCH_SITE).is_some_and(is_same)
     }
 
-    /// The request ID of a trusted proxy, or else a new one at each call.
+    /// The request ID of a trusted proxy, or a new one at each call.
     fn id(&self) -> RequestId {
         let lines = field_values(&self.head.headers, X_REQUEST_ID);
         RequestId::from_proxy_or_new(self.peer, lines, &self.snapshot.options.http.trusted_proxies)
@@ -387,8 +386,8 @@ fn quota_use(statuses: Option<&QuotaStatuses>) -> Rate {
     Rate::most_used(own.map(|status| (status.remaining, status.quota)))
 }
 
-/// Where the form was submitted from, according to the headers that browsers send. An origin with the host
-/// and port of `base_url` or of the request is this site, unless `Sec-Fetch-Site` is `cross-site`.
+/// Where the form was submitted from, according to the headers that browsers send ([`Origin::classify`]). The
+/// hosts of this site are those of `base_url` and of the request.
 fn origin(head: &Parts, base_url: &str) -> Origin {
     let text = |name: HeaderName| head.headers.get(name).map(|value| value.to_str().unwrap_or_default());
     Origin::classify(text(ORIGIN), text(SEC_FETCH_SITE), &[base_url, host_of(head).unwrap_or_default()])
@@ -447,8 +446,8 @@ fn has_media_type(headers: &HeaderMap, wanted: &[u8]) -> bool {
 /// The content codings that clients use for compression (RFC 9110 §8.4.1).
 const CODINGS: [&str; 7] = ["gzip", "x-gzip", "deflate", "br", "zstd", "compress", "x-compress"];
 
-/// The first of [`CODINGS`] that the body has; `None` if it has none. Ignores other names, such as `utf-8`,
-/// which some clients send by mistake.
+/// The first coding in `Content-Encoding` that is one of [`CODINGS`]; `None` if there is none. Ignores other
+/// names, such as `utf-8`, which some clients send by mistake.
 fn content_coding(headers: &HeaderMap) -> Option<&'static str> {
     let lines = headers.get_all(CONTENT_ENCODING).iter();
     lines.flat_map(|line| line.as_bytes().split(|byte| *byte == b',')).find_map(|name| {

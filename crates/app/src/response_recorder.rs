@@ -128,8 +128,8 @@ struct Recorder<'a> {
 }
 
 impl Recorder<'_> {
-    /// The responses to GET requests for `path`, whose entry in the site is `entry`. Without an entry, and
-    /// for a removed page, these are the representations of the error page (404 or 410).
+    /// The responses to GET requests for `path`, whose entry in the site is `entry`. Without an entry and for
+    /// a removed page, these are the representations of the error page (404 or 410).
     fn describe_url(self, path: &str, entry: Option<&SiteEntry>) -> io::Result<UrlResponses> {
         let encoded = |media, file: &File| {
             let encodings = [Encoding::Identity].into_iter().chain(Encoding::PREFERENCE);

@@ -28,9 +28,9 @@ use frontdesk_site::{Redirect, Site};
 
 impl PublicSite {
     /// Passes the request to the form, the confirmation link, live reload or the site, by its decoded path.
-    /// Links exist only if the site confirms addresses, live reload only under `serve --watch`; otherwise the
-    /// site answers. Refuses or redirects a path that is invalid or ambiguous ([`refuse_path`]). Counts page
-    /// views if that is enabled.
+    /// Confirmation links exist only if the site confirms addresses, live reload only under `serve --watch`;
+    /// otherwise the site responds. Refuses or redirects a path that is invalid or ambiguous
+    /// ([`refuse_path`]). Counts page views if that is enabled.
     async fn route(
         &self,
         snapshot: &Snapshot,
@@ -73,8 +73,8 @@ impl PublicSite {
         (choice.into_response(&snapshot.site, head.uri.query()), labels).into()
     }
 
-    /// Counts the request, and logs it if that is enabled: with the request ID in `response`, or else with
-    /// that of a trusted proxy or a new one.
+    /// Counts the request, and logs it if that is enabled. The request ID in the log is that of the response
+    /// or of a trusted proxy, or else a new one.
     fn record(
         &self,
         snapshot: &Snapshot,
@@ -118,8 +118,8 @@ impl Handler for PublicSite {
 }
 
 impl PublicHandler for PublicSite {
-    /// Also counts the refused request, logs it if that is enabled, and adds the headers of all responses, to
-    /// a redirect also `Vary: Accept`. Only adds the security headers if the request has not been parsed.
+    /// Also counts the refused request, logs it if that is enabled, and adds the headers of all responses.
+    /// Adds `Vary: Accept` to a redirect. If the request has not been parsed, only adds the security headers.
     fn refuse(
         &self,
         snapshot: &Arc<Snapshot>,
@@ -151,8 +151,8 @@ impl PublicHandler for PublicSite {
 }
 
 /// A permanent redirect for GET and HEAD if the path is only ambiguous because of empty segments, which links
-/// have that join a base URL and a path, each with a slash. It keeps the query. Otherwise, and below [`API`],
-/// 400.
+/// have that join a base URL and a path, each with a slash. The redirect keeps the query. Otherwise, and
+/// below [`API`], 400.
 fn refuse_path(site: &Site, head: &Parts, error: PathError) -> (HttpResponse, RequestLabels) {
     let merged = path::merge_slashes(head.uri.path()).filter(|to| !to.starts_with(API));
     match merged.filter(|_| matches!(head.method, Method::GET | Method::HEAD)) {

@@ -45,8 +45,8 @@ pub struct AppState {
 }
 
 impl AppState {
-    /// A state that serves `site` without limits, TLS, live reload or directories of agents, for tests and
-    /// benchmarks.
+    /// A state that serves `site` without rate limits, byte limits, TLS, live reload or directories of
+    /// agents, for tests and benchmarks.
     pub fn new(site: Site, intake: Intake, options: WebOptions) -> Self {
         let agents = agent::AgentOptions {
             directories: Vec::new(),

@@ -127,7 +127,7 @@ fn describe_redirect(response: &FetchResponse) -> String {
 }
 
 /// Describes an error response from another server, or from this server if a proxy removed the proof. Only
-/// the text for 429 depends on which of the two has sent it.
+/// the text for 429 distinguishes the two.
 fn describe_foreign_error(
     status: StatusCode,
     response: &FetchResponse,
@@ -182,7 +182,7 @@ fn is_challenge(response: &FetchResponse) -> bool {
 }
 
 /// The evidence that a cache has answered: a hit in a cache's header, an `Age` other than 0, or the proof of
-/// another submission. `has_proof` says whether the response has such a proof. `None` if there is none.
+/// another submission. `has_proof` says whether the response has such a proof. `None` without evidence.
 fn evidence_of_cache(headers: &HeaderMap, has_proof: bool) -> Option<String> {
     let texts = |name| headers.get_all(name).into_iter().filter_map(|value| value.to_str().ok());
     for name in ["x-cache", "cf-cache-status", "x-cache-status", "x-proxy-cache", "cache-status"] {
@@ -218,8 +218,8 @@ fn is_word_hit(value: &str) -> bool {
     words.any(|word| word.eq_ignore_ascii_case("hit") || word.ends_with("Hit"))
 }
 
-/// Describes a status and the kind of body, for example `200 OK with an HTML page "Sign in"`. A title or a
-/// tag in the body makes it HTML, also if its media type is another one.
+/// Describes a status and the kind of body, for example `200 OK with an HTML page "Sign in"`. A body with
+/// `<title`, `<html` or `<!doctype` counts as HTML, regardless of its media type.
 fn describe_body(status: StatusCode, response: &FetchResponse) -> String {
     let body = String::from_utf8_lossy(&response.body);
     let status = status_text(status);
@@ -330,8 +330,8 @@ fn status_text(status: StatusCode) -> String {
         .map_or_else(|| status.as_u16().to_string(), |reason| format!("{} {reason}", status.as_u16()))
 }
 
-/// Quotes the beginning of text from another server, at most [`MAX_QUOTED_CHARS`] characters, on one line and
-/// without control characters.
+/// Quotes at most [`MAX_QUOTED_CHARS`] characters from the beginning of text from another server, on one line
+/// and without control characters.
 fn quoted(text: &str) -> String {
     let words: Vec<&str> = text.split_whitespace().take(MAX_QUOTED_CHARS).collect();
     cut(&visible(&words.join(" ")), MAX_QUOTED_CHARS).to_owned()

@@ -74,8 +74,7 @@ impl CertificateValidity {
         )
     }
 
-    /// The result of the certificate step, as [`CertificateValidity::judge`] decides. `subject` is a host or
-    /// a file. The duration is zero.
+    /// The result of the certificate step. `subject` is a host or a file.
     pub fn step(self, subject: &str, now: Timestamp) -> StepResult {
         let (outcome, text) = self.judge(now);
         let subject = subject.to_owned();

@@ -29,10 +29,9 @@ impl ClockReading {
     }
 }
 
-/// Judges the clock. The step fails if more servers differ from it than agree; otherwise, those that differ
-/// are wrong, and it succeeds. Without readings, the step is skipped unless `is_synchronized`, which says
-/// whether a time service of this machine has synchronized the clock; `None` if that is not known. The text
-/// names the first server of each kind.
+/// Judges the clock. The step fails if more servers differ from it than agree; otherwise, the servers that
+/// differ are wrong, and the step succeeds. Without readings, the step is skipped unless `is_synchronized`,
+/// which says whether a time service of this machine has synchronized the clock; `None` if that is not known.
 pub(crate) fn judge(readings: &[ClockReading], is_synchronized: Option<bool>) -> StepResult {
     let (differing, agreeing): (Vec<&ClockReading>, Vec<&ClockReading>) =
         readings.iter().partition(|reading| reading.differs());

@@ -44,9 +44,10 @@ pub(crate) struct OwnForm<'a> {
     pub page: &'a PageContent,
 }
 
-/// Compares the page that visitors get with that of this server: the form that is marked as `own.form` or,
-/// without one, that is sent to its endpoint. Returns the first difference that is a failure, or else the
-/// first warning; [`Outcome::Ok`] if there is no difference. A page without the form is a failure.
+/// Compares the page that visitors get with that of this server. The compared form is the one that is marked
+/// as `own.form`, or else one that is sent to its endpoint. Returns the first difference that is a failure,
+/// or else the first warning; [`Outcome::Ok`] if there is no difference. A page without the form is a
+/// failure.
 pub(crate) fn judge(own: OwnForm<'_>, page: &PageContent, senders: &FormSenders) -> (Outcome, String) {
     let form = own.form;
     let marked = page.forms.iter().find(|shown| shown.is_marked_as(form));
@@ -174,9 +175,9 @@ fn judge_address(
     })
 }
 
-/// Judges the names of the controls. Fails if a required field of the form is missing. Warns of
-/// controls that only this server's page has, otherwise of required controls that are fields of neither
-/// shape. Returns only one of these.
+/// Judges the names of the controls, and returns at most one finding. Fails if a required field of the form
+/// is missing. Otherwise warns of controls that only this server's page has, or else of required controls
+/// that the form does not define ([`ShownForm::unknown_required`]).
 fn judge_fields(own: OwnForm<'_>, shown: &ShownForm) -> Option<(Outcome, String)> {
     let form = own.form;
     let missing = shown.missing_fields_of(form);
@@ -210,9 +211,9 @@ fn judge_fields(own: OwnForm<'_>, shown: &ShownForm) -> Option<(Outcome, String)
 }
 
 /// Judges a page of this server on which nothing is marked as `form`. The caller passes only pages that
-/// showed the form at an earlier run. Only a warning if the form has no `data-frontdesk` and is now sent to
-/// another site, otherwise a failure. `None` if the form was taken away: no form on the page has all its
-/// required fields.
+/// showed the form at an earlier run. Returns a warning if the form has no `data-frontdesk` and is now sent
+/// to another site, otherwise a failure. `None` if no form on the page looks like it any more
+/// ([`ShownForm::has_required_fields_of`]).
 pub(crate) fn judge_lost(form: &Form, page: &PageContent) -> Option<(Outcome, String)> {
     let lost = page.forms.iter().find(|shown| shown.has_required_fields_of(form))?;
     match (&lost.attribute, &lost.action) {

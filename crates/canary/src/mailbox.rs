@@ -12,10 +12,9 @@ use frontdesk_deliver::mail::CANARY_HEADER;
 /// Maximum number of bytes that are read of a mail file: the header of a mail is shorter.
 const MAX_HEADER_BYTES: u64 = 64 * 1024;
 
-/// Looks for the mail of a run in `new/` and `cur/`, among files not written before `since`. Returns whether
-/// the mail is there, and removes the first one so that the canary does not fill the mailbox; a mailbox that
-/// this user cannot change keeps it. Skips files that cannot be read. Fails if a folder cannot be read.
-/// Blocks.
+/// Looks for the mail of a run in `new/` and `cur/`. Returns whether the mail is there, and removes the first
+/// copy so that the canary does not fill the mailbox; a mailbox that this user cannot change keeps it. Skips
+/// files that were written before `since` or cannot be read. Fails if a folder cannot be read. Blocks.
 pub(crate) fn take_mail(maildir: &Path, run: Uuid, since: SystemTime) -> io::Result<bool> {
     let mark = format!("\n{CANARY_HEADER}: {run}").to_ascii_lowercase();
     for folder in ["new", "cur"] {

@@ -41,9 +41,9 @@ pub(crate) struct PageCheck<'a> {
 }
 
 impl PageCheck<'_> {
-    /// Checks the first [`MAX_FETCHED`] pages, each form on them, and once each of the first [`MAX_FETCHED`]
-    /// scripts that send a form and that these pages include, sorted by path. Scripts in a page itself
-    /// are not compared. After the deadline, pages are reported as skipped, and scripts are not reported.
+    /// Checks the first [`MAX_FETCHED`] pages and each form on them. Then checks the scripts of these pages
+    /// that send a form, each once: the first [`MAX_FETCHED`], sorted by path. Inline scripts are not
+    /// compared. After the deadline, pages are reported as skipped, and scripts are not reported.
     pub async fn run(&self, own: &SiteForms) -> Vec<StepResult> {
         let mut steps = Vec::new();
         let mut scripts: BTreeMap<&str, &str> = BTreeMap::new();
@@ -136,8 +136,8 @@ impl PageCheck<'_> {
     }
 
     /// Compares a script with that of this server, byte by byte. `page` is a page that uses it. Another
-    /// version is only a warning; an error status, a media type that browsers do not run, a response that
-    /// breaks off or none is a failure.
+    /// version is only a warning. It is a failure if there is no response or an error status, if the response
+    /// breaks off, or if browsers do not run its media type.
     async fn check_script(&self, script: &str, page: &str, own: &Bytes) -> StepResult {
         let began = Instant::now();
         let fault = match self.get(script, "*/*").await {

@@ -77,9 +77,9 @@ impl Run<'_> {
     }
 
     /// Sends the test submissions, one after another, and waits until each accepted one is processed. If the
-    /// public address cannot be resolved or reached, sends no more of them and reports the rest as skipped,
-    /// with the first that failed. An error after the connection was made does not stop it. If `base_url` is
-    /// invalid, returns only a failed DNS step.
+    /// public address cannot be resolved or reached, stops sending, and reports the submission that failed
+    /// and the remaining ones as skipped. Continues after an error on an established connection. If
+    /// `base_url` is invalid, returns only a failed DNS step.
     async fn check_public_address(
         &self,
         submissions: &mut [Submission],
@@ -186,8 +186,8 @@ impl Run<'_> {
         steps
     }
 
-    /// Adds the step of the clock. If neither that nor an earlier step fails, first requests
-    /// `canary.ping_url`, whose response may have another time to compare, and adds that step after the
+    /// Adds the step of the clock. Unless that step or an earlier one fails, first requests
+    /// `canary.ping_url`, whose response may have another time to compare, and adds its step after the
     /// clock's.
     async fn check_clock_and_ping(&self, steps: &mut Vec<StepResult>, mut readings: Vec<ClockReading>) {
         let is_synchronized = clock_check::is_synchronized();
@@ -280,7 +280,7 @@ impl Run<'_> {
         Ok(judged)
     }
 
-    /// How far the inbox has got with a test submission: whether it is accepted and processed.
+    /// How far the inbox has come with a test submission: whether it is accepted and processed.
     async fn progress(&self, submission: &Submission) -> Result<CanaryProgress, StoreError> {
         let nonce = submission.nonce;
         self.store.change(move |tx| tx.canary_progress(&nonce)).await

@@ -148,8 +148,9 @@ impl Runner {
         Ok(Duration::ZERO)
     }
 
-    /// Stores the result of a run. Logs the begin and the end of an outage. During an outage, notifies the
-    /// team after each run until a channel has accepted the notification, but not of its end.
+    /// Stores the result of a run. Logs the beginning and the end of an outage. During an outage, notifies
+    /// the team after each run until a channel has accepted the notification. Does not notify the team of the
+    /// end.
     async fn conclude(
         &self,
         options: &CanaryOptions,

@@ -9,8 +9,8 @@ const FIRST_DELAY: Duration = Duration::from_secs(30);
 
 /// The time until the next run; zero if it is due. The first run begins [`FIRST_DELAY`] or a tenth of `every`
 /// after `started_at`, the start of the server, whichever is sooner. But a run begins no earlier than `every`
-/// after the last one, and up to a twentieth of `every` later. A server that restarts again and again thus
-/// sends no more test submissions. A last run in the future is ignored: the clock was set back.
+/// after the last one, plus up to a twentieth of `every`. A server that restarts again and again thus sends
+/// no more test submissions. A last run in the future is ignored: the clock was set back.
 pub(crate) fn time_to_next_run(
     now: Timestamp,
     started_at: Timestamp,

@@ -28,7 +28,7 @@ enum ChannelKind {
 
 /// Reads each `[[channel]]`. Records faults in incomplete or invalid ones, and leaves them out. Senders and
 /// recipients that are not set are those of `site`. `set` has the site's forms. Also warns about submissions
-/// that no channel gets ([`routing::warn_about_gaps`]).
+/// that no channel receives ([`routing::warn_about_gaps`]).
 pub(super) fn read(r: &mut Reader<'_>, site: &PagesOptions, set: &FormSet) -> Vec<ChannelOptions> {
     let names = r.tables("channel").into_iter();
     let read = |name: String| r.in_table(format!("channel.{name}."), |r| read_channel(r, name, site, set));
@@ -263,8 +263,8 @@ fn read_webhook(r: &mut Reader<'_>) -> Option<WebhookOptions> {
     Some(WebhookOptions { url, secrets, body, token, allow_private, extra_roots, deadlines })
 }
 
-/// Warns of a URL of a chat service that refuses the standard body, of a webhook of Microsoft that is being
-/// retired, and of messages in the standard format without a signature, unless the body is refused anyway.
+/// Warns of a chat service that refuses the standard body, and of a webhook of Microsoft that is being
+/// retired. Otherwise warns of messages in the standard format without a signature.
 fn warn_about_webhook(r: &mut Reader<'_>, url: &Url, body: &WebhookBody, is_unsigned: bool) {
     let host = url.host().to_string();
     let is_teams = matches!(body, WebhookBody::Service(ChatService::Teams));
@@ -374,8 +374,9 @@ fn read_maildir(r: &mut Reader<'_>, site: &PagesOptions, forms: &ChannelForms) -
 }
 
 /// Reads the sender's address and name, which default to `operator` and `title`, and the recipients, which
-/// default to the sender. `None`, after recording an error, if an address is missing or invalid. If the
-/// recipients depend on a field that does not exist or cannot be checked, each mail has all of them.
+/// default to the sender. `None`, after recording an error, if there is no sender or an address cannot be
+/// used. If the recipients depend on a field that does not exist or cannot be checked, each mail goes to all
+/// of them.
 fn read_mail_addresses(
     r: &mut Reader<'_>,
     operator: &str,
@@ -524,7 +525,7 @@ fn parse_telegram_chat(raw: &Raw) -> ParseResult<String> {
     if is_id || is_name { Ok(text) } else { Err(expected.to_owned()) }
 }
 
-/// Parses a key, or a list of up to two signing keys, which may be empty. The error does not quote them.
+/// Parses a signing key, or a list of up to two, which may be empty. The error does not quote them.
 fn parse_signing_keys(raw: &Raw) -> ParseResult<Vec<SigningKey>> {
     let expected = || "a key such as \"whsec_…\", or a list of two while the key is being changed".to_owned();
     let key = |text: &str| SigningKey::parse(text).map_err(|why| why.replacen("expected ", "", 1));

@@ -15,8 +15,8 @@ const KEYS: &str = "forms";
 
 /// Reads all definitions, and returns the forms in the order of [`FormSet`]. The settings in the files are
 /// then read as the keys `forms.NAME.…`. If a file has faults, records them, leaves the form out, and lists
-/// it as faulty; a built-in form then keeps its embedded definition. Does the same with a form whose
-/// operation ID another form has, and with those beyond [`MAX_FORMS`], for which it records one error.
+/// it as faulty; a built-in form then keeps its embedded definition. A form is also faulty if another form
+/// has its operation ID, or if it is beyond [`MAX_FORMS`]. All forms beyond that limit share one error.
 pub(super) fn read(r: &mut Reader<'_>) -> FormSet {
     let folder = r.site_folder().join(FORMS_FOLDER);
     let names = match toml_folder::list(&folder) {

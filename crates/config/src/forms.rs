@@ -71,9 +71,9 @@ pub(super) fn read(r: &mut Reader<'_>, web: &mut WebOptions, set: &mut FormSet) 
     values
 }
 
-/// Reads the table of a form into `web` and `values`. Returns whether the form is enabled. If it is not, its
-/// retention, replies and quotas are read nevertheless: its submissions may be in the inbox. Only the keys of
-/// the waitlist form have documentation.
+/// Reads the table of a form into `web` and `values`. Returns whether the form is enabled. If it is not,
+/// still reads its retention, replies and quotas, because its submissions may be in the inbox. Only the keys
+/// of the waitlist form have documentation.
 fn read_form(r: &mut Reader<'_>, form: &'static Form, web: &mut WebOptions, values: &mut FormValues) -> bool {
     let is_first = form.name == WAITLIST.name;
     let documented = |text: &'static str| if is_first { text } else { "" };

@@ -205,8 +205,8 @@ fn parse_users(raw: &Raw) -> ParseResult<Vec<User>> {
     }
 }
 
-/// Parses `ADDRESS = ROLE`, or `ADDRESS` with the role `edit`. Converts the address, but not the role, to
-/// lower case.
+/// Parses `ADDRESS = ROLE`, or `ADDRESS` with the role `edit`. Converts the address to lower case; the role
+/// must already be in lower case.
 fn parse_user(text: &str) -> Result<User, String> {
     let (address, role) = match text.split_once('=') {
         Some((address, role)) => (address.trim(), Some(role.trim())),

@@ -122,7 +122,7 @@ impl Config {
         starter::render_complete_file(&Self::settings_of(starter::CHANNELS))
     }
 
-    /// The settings that a configuration file with this `text` gives in the current folder. Ignores faults.
+    /// The settings of a configuration file with this `text` in the current folder. Ignores faults.
     fn settings_of(text: &str) -> Vec<Setting> {
         Self::parse(text, Path::new(""), [], &[]).0.settings
     }
@@ -181,7 +181,7 @@ impl Config {
     }
 
     /// The keys whose values differ from those of the running server and take effect only after a restart.
-    /// Load this configuration without `running`: otherwise these keys have the running values.
+    /// Load this configuration with `running` as `None`: otherwise these keys have the running values.
     pub fn keys_needing_restart(&self, running: &Self) -> Vec<&str> {
         let differs = |setting: &&Setting| {
             setting.key.effect == Effect::Restart
@@ -269,9 +269,9 @@ impl Config {
         self
     }
 
-    /// The domain of the inbox, with its port unless that is 443. The port is `own_port`, the actual one of
-    /// its own listener, or else that of `inbox.listen`, or else [`Config::public_tls_port`]. `None` without
-    /// a domain.
+    /// The domain of the inbox, with its port unless that is 443. The port is `own_port`, the actual port of
+    /// the inbox's own listener, or else that of `inbox.listen`, or else [`Config::public_tls_port`]. `None`
+    /// without a domain.
     pub fn inbox_authority(&self, own_port: Option<u16>) -> Option<String> {
         let domain = self.web.inbox_pages.domain.as_ref()?;
         let configured = self.inbox_listen.as_ref().and_then(Address::tcp).map(|address| address.port());

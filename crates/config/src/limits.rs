@@ -74,7 +74,7 @@ pub(super) fn quota() -> impl Fn(&Raw) -> ParseResult<u32> {
 }
 
 /// Reads the keys for the Redis server. `None` if no URL is set. Refuses a certificate authority without TLS.
-/// Warns if the server has no password, and if hashed addresses are protected by neither a secret nor a
+/// Warns if the URL has no password, and if hashed addresses are protected by neither a secret nor a
 /// password.
 fn read_shared(r: &mut Reader<'_>) -> Option<rate_limiter::RedisOptions> {
     let mut shared = r.get(

@@ -12,8 +12,8 @@ const MAX_ENTRIES: usize = 1000;
 const HTML: [&str; 3] = ["html", "htm", "xhtml"];
 
 /// Advice for a command on `folder`, which is not a site: names the site above it or the only one in it.
-/// Else, for a folder with HTML files, says what it lacks, or how to serve it although it has Markdown
-/// sources. For any other folder, says how to create a site.
+/// Otherwise, for a folder with HTML files, says what it lacks, or how to serve it although it has Markdown
+/// sources. For other folders, says how to create a site.
 pub(super) fn hint_at_site(folder: &Path) -> String {
     let is_site = |folder: &PathBuf| folder.join(FILE_NAME).is_file();
     let above = match folder.components().next_back() {

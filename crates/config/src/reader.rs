@@ -226,8 +226,8 @@ impl<'a> Reader<'a> {
         self.get(key, default, documentation, parse)
     }
 
-    /// Reads a table whose members the operator names. Returns each member with its line. A value that is not
-    /// a table is an error, except for an empty text, which has no members. Call it outside of
+    /// Reads a table whose members the operator names. Returns each member with its line. An empty text is a
+    /// table without members; any other value that is not a table is an error. Must not be called within
     /// [`Reader::in_table`].
     pub(super) fn members(
         &mut self,
@@ -378,8 +378,8 @@ impl<'a> Reader<'a> {
     }
 
     /// Records the error "`key` `message`" if `is_wrong`, unless an error about its value is already
-    /// recorded. `key` is relative to the current table. If the key is not set, [`Reader::finish`] leaves the
-    /// error out if the file has a misspelling of it.
+    /// recorded. `key` is relative to the current table. [`Reader::finish`] omits an error about a key that
+    /// is not set if the file misspells the key or its table.
     pub(super) fn refuse_if(&mut self, is_wrong: bool, key: &str, message: &str) {
         let key = format!("{}{key}", self.table);
         if is_wrong && !self.unusable.contains(&key) {
@@ -415,10 +415,10 @@ impl<'a> Reader<'a> {
     }
 
     /// Returns the settings, the named files, and all faults, sorted by place and line. Reports entries that
-    /// belong to no key (of an unknown table, only the table), and such variables if they resemble that of a
-    /// key or contain `__`. Omits faults that follow from others: if a part of the configuration file cannot
-    /// be read, all faults in that file except syntax errors; and the faults in `missing` if the file
-    /// misspells the key or its table.
+    /// belong to no key; for an unknown table, reports only the table. Reports unknown variables only if they
+    /// resemble that of a key or contain `__`. Omits faults that follow from others: if a part of the
+    /// configuration file cannot be read, all faults in that file except syntax errors; and the faults in
+    /// `missing` if the file misspells the key or its table.
     pub(super) fn finish(mut self) -> ReadResult {
         let known: Vec<&str> = self.settings.iter().map(|setting| &*setting.key.name).collect();
         let tables: Vec<&str> =
@@ -512,7 +512,7 @@ fn named_file(path: PathBuf, name: &str) -> PrivatePath {
     PrivatePath { path, reason: format!("`{name}` names it"), has_companions: false }
 }
 
-/// Returns a parser for paths relative to `folder`, without `~`. An empty path is `None`. Private to this
+/// Returns a parser for paths relative to `folder`. Refuses `~`. An empty path is `None`. Private to this
 /// module, so that the files of every key are known ([`Reader::file`]).
 fn file_in(folder: &Path) -> impl Fn(&Raw) -> ParseResult<Option<PathBuf>> {
     move |raw| {
@@ -537,7 +537,7 @@ fn is_channel_name(name: &str) -> bool {
 }
 
 /// The key of the same table that an unknown key probably means: one that begins with its last part, such as
-/// `username` for `user` (three bytes or more), or else one that resembles it.
+/// `username` for `user`, if that part has three bytes or more; or else one that resembles it.
 fn closest_key<'a>(name: &str, known: &[&'a str]) -> Option<&'a str> {
     let (table, last) = name.rsplit_once('.').unwrap_or(("", name));
     let siblings = known.iter().filter_map(|key| {

@@ -273,8 +273,8 @@ fn named_values(
     named
 }
 
-/// Whether each valid submission has one of these values in the field. `values` are valid values of it, at
-/// least one.
+/// Whether each valid submission has one of these values in the field. `values` must be valid values of the
+/// field, at least one.
 fn is_exhausted(field: &Field, values: &[FieldValue]) -> bool {
     let is_named = |option: &&str| values.iter().any(|value| value.as_str() == Some(*option));
     // The only value of a consent is true, so a required one always has it.

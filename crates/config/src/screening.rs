@@ -16,9 +16,9 @@ const MAX_THRESHOLD: i64 = 1000;
 const RSPAMD_TIMEOUT: std::ops::RangeInclusive<Duration> =
     Duration::from_millis(100)..=Duration::from_secs(10);
 
-/// Reads `[screening]` except for the keys of rspamd ([`read_rspamd`]), the files of domains that it names,
-/// and the operator's phrases. Refuses the former table `screening.points`. The site's profile is empty until
-/// the site is loaded.
+/// Reads `[screening]` with the files of domains that it names and the operator's phrases, but without the
+/// keys of rspamd ([`read_rspamd`]). Refuses the former table `screening.points`. The site's profile is empty
+/// until the site is loaded.
 pub(super) fn read(r: &mut Reader<'_>) -> ScreeningOptions {
     r.report_removed(
         "screening.points",

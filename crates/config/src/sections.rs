@@ -153,7 +153,7 @@ impl Config {
 
     /// Warns if a name, a description, an address or a URL is not set although it is needed. A build needs no
     /// name, description and address in the configuration. Only the canary and mails that ask for a
-    /// confirmation need a base URL, which may also be that of the first ACME domain.
+    /// confirmation need a base URL; the first ACME domain can provide it.
     fn check_texts(&self, r: &mut Reader<'_>) {
         let pages = &self.pages;
         let has_own_pages = pages.build.is_none();

@@ -72,10 +72,10 @@ fn first_sentence(text: &str) -> &str {
     text.find(". ").map_or(text, |end| &text[..=end])
 }
 
-/// Renders settings with their documentation: first the keys, under their tables, then `channels_header` and
-/// the keys of channels. Each key has its example or, without one, its value. All are commented out, except
-/// for those that are preset outside of channels. A key that needs a restart is marked if it has
-/// documentation.
+/// Renders settings with their documentation: first the keys under their tables, then `channels_header` and
+/// the keys of channels. Each key has its example or, without one, its value. All keys are commented out,
+/// except for preset ones outside of channels. A documented key outside of channels is marked if it needs a
+/// restart.
 fn render(settings: &[(&Setting, &str)], header: &str, channels_header: &str) -> String {
     let mut text = format_comment(header) + "\n";
     let (channels, settings): (Vec<_>, Vec<_>) =

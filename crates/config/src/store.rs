@@ -104,8 +104,8 @@ fn read_maintenance(r: &mut Reader<'_>) -> MaintenanceOptions {
 }
 
 /// The default data folder: `data` in the site's folder. For a build, the absolute path of a folder beside
-/// it, `NAME-data`, because a rebuild removes everything in the build's folder; but `data` if the path is not
-/// UTF-8 or has no name.
+/// it, `NAME-data`, because a rebuild removes everything in the build's folder. If that path is not UTF-8 or
+/// has no name, `data` as well.
 fn default_data_dir(folder: &Path) -> String {
     let beside = || {
         let folder = std::path::absolute(folder).ok()?;

@@ -61,8 +61,8 @@ pub(super) fn read(r: &mut Reader<'_>, data_dir: &Path) -> (Vec<Address>, TlsOpt
 }
 
 /// Reads where the certificate comes from: files, or a certificate authority; `None` if neither is set. One
-/// file without the other is an error and does not count. Files together with domains are an error, too, and
-/// both files then take precedence. Also returns the options of ACME.
+/// file without the other is an error, and is ignored. Files together with domains are an error, too; if both
+/// files are set, they take precedence. Also returns the options of ACME.
 fn read_source(r: &mut Reader<'_>, data_dir: &Path) -> (Option<CertificateSource>, Acme) {
     let certificate = r.file(
         restart("tls.certificate"),

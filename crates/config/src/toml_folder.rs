@@ -11,8 +11,8 @@ pub(super) const EXTENSION: &str = ".toml";
 const MAX_BYTES: usize = 256 << 10;
 
 /// The names of the files without extension, sorted by their bytes. Leaves out hidden files and other
-/// extensions, such as those of editors' backups. A folder inside that has the extension counts as a file,
-/// which [`read`] then refuses. A folder that does not exist is empty.
+/// extensions, such as those of editors' backups. Also lists a folder whose name has the extension; [`read`]
+/// refuses it. A folder that does not exist is empty.
 pub(super) fn list(folder: &Path) -> io::Result<Vec<String>> {
     let entries = match fs::read_dir(folder) {
         Err(error) if error.kind() == ErrorKind::NotFound => return Ok(Vec::new()),

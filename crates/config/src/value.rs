@@ -207,14 +207,14 @@ pub(super) fn auto_or<T>(parse: impl Fn(&Raw) -> ParseResult<T>) -> impl Fn(&Raw
     }
 }
 
-/// Parses text with `parse`. The error, also for a value that is not text, is `expected`, which describes
-/// valid values.
+/// Parses text with `parse`. The error is `expected`, which describes valid values, also if the value is not
+/// text.
 pub(super) fn parse_text<T>(raw: &Raw, expected: &str, parse: impl Fn(&str) -> Option<T>) -> ParseResult<T> {
     raw.as_text().and_then(parse).ok_or_else(|| expected.to_owned())
 }
 
-/// Parses the items of a list or of a comma-separated text ([`Raw::items`]) with `parse`; there may be none.
-/// The error is `expected`.
+/// Parses the items of a list or of a comma-separated text ([`Raw::items`]) with `parse`. An empty list is
+/// valid. The error is `expected`.
 pub(super) fn parse_items<T>(
     raw: &Raw,
     expected: &str,
@@ -426,7 +426,7 @@ pub(super) fn memory_limit(range: RangeInclusive<u64>) -> impl Fn(&Raw) -> Parse
     }
 }
 
-/// Parses the public key of age to which submissions are encrypted.
+/// Parses the age public key to which submissions are encrypted.
 pub(super) fn recipient(raw: &Raw) -> ParseResult<Recipient> {
     raw.as_text().map_or_else(|| Err("an age public key such as \"age1…\"".to_owned()), Recipient::parse)
 }
@@ -465,8 +465,8 @@ pub(super) fn parse_networks(raw: &Raw) -> ParseResult<Vec<Network>> {
     parse_items(raw, expected, |item| item.parse().ok())
 }
 
-/// Parses the URL of a database. The path of a SQLite file may be relative to the data folder, against which
-/// the caller resolves it.
+/// Parses the URL of a database. The path of a SQLite file may be relative to the data folder; the caller
+/// resolves it.
 pub(super) fn database_url(raw: &Raw) -> ParseResult<DatabaseUrl> {
     let text = raw.as_text().unwrap_or_default();
     match text.strip_prefix("sqlite:") {

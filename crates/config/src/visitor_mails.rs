@@ -224,8 +224,8 @@ impl MailSource<'_> {
             &format!("needs a `[[channel]]` with `kind = \"smtp\"` that accepts the form \"{form}\""),
         );
         let (text, (smtp, has_daily_quota)) = (text?, smtp?);
-        // The team's addresses, which get no acknowledgement: a program that reads them could reply in a
-        // loop.
+        // The team's addresses, which get no acknowledgement: a program that reads their mail could reply in
+        // a loop.
         let mut own: Vec<String> = channels
             .iter()
             .filter_map(|channel| match &channel.kind {
@@ -257,7 +257,7 @@ impl MailSource<'_> {
 
     /// Reads the file with the mail's text, and fills in the placeholders that are the same for all visitors.
     /// Records faults and returns `None` if the file or a placeholder is unusable, or if a mail that asks for
-    /// a confirmation has no link for it. Records warnings as well. Replies go to `operator.email` unless the
+    /// a confirmation has no link for it. Also records warnings. Replies go to `operator.email` unless the
     /// text names another address.
     fn read_text(&self, r: &mut Reader<'_>, mail: VisitorMail) -> Option<MailText> {
         let asks = mail != VisitorMail::Acknowledgement;

@@ -238,8 +238,8 @@ fn encoded_words(text: &str) -> String {
     words.join(" ")
 }
 
-/// The message as plain text. Values of several lines or more than [`MAX_LINE_CHARS`] are indented blocks, so
-/// that a visitor's text cannot imitate lines that the server writes.
+/// The message as plain text. Values with several lines or more than [`MAX_LINE_CHARS`] characters are
+/// indented, so that a visitor's text cannot imitate lines that the server writes.
 fn plain_text_body(notice: &Notification) -> String {
     let mut text = String::new();
     for sentence in &notice.lines {

@@ -161,7 +161,7 @@ fn move_or_remove(written: &Path, target: &Path) -> Result<(), String> {
     moved.map_err(describe_io_error("move the message to", target))
 }
 
-/// Removes all messages of the canary but this one, also those of other senders, so that at most one is in
+/// Removes all other messages of the canary, including those with another sender, so that at most one is in
 /// the Maildir. Ignores errors: the next run tries again.
 fn remove_earlier_canaries(maildir: &Path, name: &str) {
     let mark = format!("-{}", Topic::Canary.name());

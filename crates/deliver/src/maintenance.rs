@@ -257,9 +257,9 @@ impl Maintenance {
         }
     }
 
-    /// Removes submissions older than `store.retention`, or than the retention of their form, which replaces
-    /// it, and returns their number. Keeps held ones and those with unfinished or parked deliveries to the
-    /// team.
+    /// Removes submissions that are older than the retention of their form or, if the form has none of its
+    /// own, than `store.retention`. Returns their number. Keeps held ones and those with unfinished or parked
+    /// deliveries to the team.
     async fn remove_expired(&self, now: Timestamp) -> Result<usize, StoreError> {
         let MaintenanceOptions { retention, form_retention, .. } = &self.options;
         let others = FormScope::Except(form_retention.keys().cloned().collect());
@@ -320,7 +320,7 @@ impl Maintenance {
     }
 
     /// Removes outdated records of mails to visitors, and mails that have waited for a day although no
-    /// channel sends them any more, in transactions of limited size, until none are left.
+    /// channel sends them any more. Uses transactions of limited size until none are left.
     async fn tidy_visitor_mails(&self, now: Timestamp) -> Result<(), StoreError> {
         let channels = self.store.channels.load_full();
         loop {
@@ -509,8 +509,8 @@ impl Maintenance {
         Ok(Some(NOTIFICATION_RETRY))
     }
 
-    /// Notifies the team, once per episode, that mails to visitors have reached the limit for all of them,
-    /// unless the episode began a day or more ago, or more than a day in the future. Returns false if no
+    /// Notifies the team, once per episode, that mails to visitors have reached the limit for all of them.
+    /// Ignores an episode that began a day or more ago, or more than a day in the future. Returns false if no
     /// channel has accepted the notification. Without channels, the notification counts as sent.
     async fn send_mail_limit_notification(
         &self,
@@ -590,8 +590,8 @@ async fn remove_old_view_counts(store: &Store, today: Date) -> Result<(), StoreE
 }
 
 /// Replaces a submission's fields and the source of the lead with their encrypted copy. Returns false and
-/// changes nothing if the submission is already encrypted, not processed or removed, or a channel still has
-/// to deliver it.
+/// changes nothing if the submission is already encrypted, not processed or removed, or if a channel still
+/// has to deliver it.
 pub(super) async fn seal_submission(
     store: &Store,
     recipient: &Recipient,

@@ -22,8 +22,8 @@ const OLDEST_EVERY: u64 = 8;
 /// `content_on_which_a_receiver_hangs_delays_others_by_minutes`).
 const NEWEST_EVERY: u64 = 2;
 
-/// Chooses the deliveries to send now: at most as many, and as many retries, as the channel has capacity for,
-/// and at most `candidates.high_volume` of paced ones ([`DueDelivery::is_paced`]). Drops the other
+/// Chooses the deliveries to send now: at most as many deliveries and as many retries as the channel has
+/// capacity for, and at most `candidates.high_volume` paced ones ([`DueDelivery::is_paced`]). Drops the other
 /// candidates.
 pub fn choose(request: &ClaimRequest, candidates: Candidates) -> Vec<DueDelivery> {
     let Candidates { mut due, mut high_volume } = candidates;
@@ -44,9 +44,10 @@ pub fn choose(request: &ClaimRequest, candidates: Candidates) -> Vec<DueDelivery
 }
 
 /// The index of the delivery for attempt number `attempt`, which seeds the draws. `None` if no due delivery
-/// may begin. Without a draw, takes the first by this order: not suspicious, first attempt, lowest rank, due
-/// the longest. A draw puts retries before all others, takes the one that has been due the longest among all
-/// of the same kind (first attempts or retries), or takes the newest of the same kind and rank.
+/// may begin. The order is: not suspicious, first attempt, lowest rank, due the longest. Three draws vary it.
+/// The first puts retries before all others. The second takes the delivery that has been due the longest
+/// among all of the same kind (first attempts or retries). The third takes the newest of the same kind and
+/// rank.
 fn next(due: &[DueDelivery], attempt: usize, may_begin: impl Fn(&DueDelivery) -> bool) -> Option<usize> {
     let random = splitmix64(attempt as u64);
     let is_drawn = |every: u64| splitmix64(random ^ every).is_multiple_of(every);

@@ -176,8 +176,8 @@ impl Smtp {
 
     /// Sends the message over an idle connection or, if there is none or it is closed, over a new one. If the
     /// server ends a session at a recipient, or after it has refused some, repeats the transaction for the
-    /// others over a new connection, up to [`MAX_CONNECTIONS`]: before DATA, no recipient can have the
-    /// message. Returns the server's reply, and the connection if the caller must close it.
+    /// others over a new connection, at most [`MAX_CONNECTIONS`] in all: before DATA, no recipient can have
+    /// the message. Returns the server's reply, and the connection if the caller must close it.
     async fn transmit_message(
         &self,
         trust: &Arc<ClientConfig>,

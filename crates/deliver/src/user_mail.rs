@@ -41,7 +41,8 @@ impl UserMail<'_> {
             .text_body(self.text)
             .serialize(&mut bytes);
         let smtp = Smtp::new(options.clone());
-        // A refused recipient counts against this mail, not the server, and the outcome does not name it.
+        // `true`: a refused recipient counts against this mail, not the server, and the outcome does not name
+        // it.
         let outcome = smtp.send_message(&addresses.from, &[self.to], &bytes, true).await;
         smtp.close().await;
         outcome

@@ -372,7 +372,7 @@ impl WorkerLoop {
         }
     }
 
-    /// Waits for the lock on an SQLite inbox, then requeues interrupted attempts, resumes all paused
+    /// Waits for the lock on an SQLite inbox. Then requeues interrupted attempts, resumes all paused
     /// channels, and makes the deliveries due that wait for them. Retries without limit. `None` for
     /// PostgreSQL, where nothing is requeued or resumed: claims lock rows, and other replicas' attempts are
     /// requeued as their leases end.
@@ -432,7 +432,7 @@ impl WorkerLoop {
     }
 
     /// Claims due deliveries, and returns the claims of each channel. First clamps due times at the start and
-    /// after the system clock was set back, and, with SQLite, requeues attempts that are recorded but not in
+    /// after the system clock was set back. With SQLite, also requeues attempts that are recorded but not in
     /// progress after an error of the store.
     async fn claim(&mut self, now: Timestamp) -> Result<Vec<Claims>, StoreError> {
         let wants = self.dispatcher.claim_requests(self.started.elapsed());

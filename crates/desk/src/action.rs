@@ -85,7 +85,7 @@ const OTHER_CHANGES: [&str; 7] =
     ["asks-visitor", "taught", "unread", "queued", "retried", "assigned", "unassigned"];
 
 /// Returns the name of the change that undoes the change with the result `code`. `None` if none does, and for
-/// `assigned` and `unassigned`: [`undo_text`] restores the assignee.
+/// `assigned` and `unassigned`, which [`undo_text`] handles.
 fn undoing(code: &str) -> Option<&'static str> {
     Some(match code {
         "done" => "reopen",
@@ -140,8 +140,8 @@ pub(super) fn change_one(
 }
 
 /// Makes a change of the submissions that were selected in a list, and redirects to the list (`back`). Skips
-/// those that it does not apply to. Without a selection, only shows a notice that says so. A removal that is
-/// not confirmed shows what it would remove instead ([`remove`]).
+/// those that it does not apply to. If none is selected, only shows a notice. A removal that is not confirmed
+/// shows what it would remove instead ([`remove`]).
 pub(super) fn change_selected(
     request: &PageRequest<'_>,
     ids: &[Uuid],
@@ -212,9 +212,8 @@ fn apply_each(request: &PageRequest<'_>, ids: &[Uuid], change: &Change) -> Resul
     })
 }
 
-/// Makes a change of one submission, which must have been read just before. Returns the code of the notice,
-/// such as `pending` if the inbox must process the submission before it can be marked. [`WorkChange::Assign`]
-/// permits only names in `people`. Does nothing for [`Change::Remove`].
+/// Makes a change of one submission, which must have been read just before. Returns the code of the notice.
+/// [`WorkChange::Assign`] permits only names in `people`. Does nothing for [`Change::Remove`].
 fn apply(
     request: &PageRequest<'_>,
     changes: &mut Changes<'_>,
@@ -274,8 +273,8 @@ fn apply(
     })
 }
 
-/// The changes that undo those in `done`, as JSON: the names of changes with the ids of submissions. Undoing
-/// an assignment restores the assignee that each submission had `before`; an empty name stands for none.
+/// The changes that undo those in `done`, as JSON: the names of changes with the ids of submissions. An
+/// undone assignment restores the assignee that each submission had `before`; an empty name stands for none.
 /// `None` if nothing can be undone.
 fn undo_text(done: &[(&'static str, Uuid)], before: &HashMap<Uuid, Annotation>) -> Option<String> {
     let mut steps: BTreeMap<(&str, &str), Vec<String>> = BTreeMap::new();
@@ -296,9 +295,9 @@ fn undo_text(done: &[(&'static str, Uuid)], before: &HashMap<Uuid, Annotation>) 
 }
 
 /// Undoes a change that the operator made, which works once, and redirects to `back`. Leaves out submissions
-/// that are gone, or that were changed since in a way that undoing could revert
-/// ([`InboxReader::changed_since`]). Undoes nothing if `id` has expired or is not a change of this operator.
-/// After an error, the rest can no longer be undone. The result cannot be undone itself.
+/// that are gone, and those with a later change that undoing could revert ([`InboxReader::changed_since`]).
+/// Undoes nothing if `id` has expired or is not a change of this operator. After an error, the rest can no
+/// longer be undone. The result cannot itself be undone.
 pub(super) fn undo(request: &PageRequest<'_>, id: Uuid, back: &str) -> Result<Reply, StoreError> {
     let taken = editor(request)?.take_undo(id, request.clock.now)?;
     let steps: Vec<serde_json::Value> =
@@ -328,9 +327,8 @@ pub(super) fn undo(request: &PageRequest<'_>, id: Uuid, back: &str) -> Result<Re
     Ok(see_other(&notice_path(back, code)))
 }
 
-/// Saves a list as a view with this name, which replaces another view with the name, or removes the view, if
-/// there is one. Redirects to the list. For an invalid name, or one view too many, saves nothing; the notice
-/// says so.
+/// Saves a list as a view with this name, which replaces another view with the name, or removes the view.
+/// Redirects to the list. For an invalid name, or one view too many, saves nothing; the notice says so.
 pub(super) fn change_view(
     request: &PageRequest<'_>,
     name: &str,
@@ -369,10 +367,10 @@ fn editor(request: &PageRequest<'_>) -> Result<Editor, StoreError> {
 }
 
 /// Shows what would be removed, or removes it if the form confirms that. An erasure removes everything from
-/// the address of the first submission; if that has no readable address, it removes nothing, and the notice
-/// says that the submission is gone. Otherwise only held submissions are removed. `list` is the path of the
-/// list in which the submissions were selected; `None` on the page of the only one. A removal redirects to
-/// the list, or else to `/`. `ids` must not be empty.
+/// the address of the first submission. If that has no readable address, removes nothing, and the notice says
+/// that the submission is gone. Otherwise only held submissions are removed. `list` is the path of the list
+/// in which the submissions were selected; `None` on the page of the only one. A removal redirects to the
+/// list, or else to `/`. `ids` must not be empty.
 fn remove(
     request: &PageRequest<'_>,
     ids: &[Uuid],
@@ -426,7 +424,7 @@ fn find_all(reader: &InboxReader, ids: &[Uuid]) -> Result<Vec<Submission>, Store
     ids.iter().filter_map(|id| reader.get(*id).transpose()).collect()
 }
 
-/// Ends sessions, and redirects to the page of sessions with a notice of the result, also if there was none
+/// Ends sessions, and redirects to the page of sessions with a notice of the result, even if there was none
 /// to end. Ends only sessions that the user may see ([`PageRequest::visible_sessions`]). The exception is
 /// [`Revocation::Everyone`], which ends all and makes unused login links invalid: `needed_role` in `route.rs`
 /// permits it only to admins. [`Revocation::User`] also removes the login links that were mailed to that
@@ -463,11 +461,10 @@ pub(super) fn log_out(inbox: &DeskState, operator: &InboxUser) -> Result<(), Sto
     Editor::open(inbox.readers.database())?.on_behalf_of(&operator.user).revoke(Some(&[hash])).map(drop)
 }
 
-/// Starts to send a test message through a channel, and records that in the operators' log first; without
-/// the record, sends none. Waits up to [`TEST_PATIENCE`] for the result, but not if more than
-/// [`MAX_WAITING_TESTS`] tests are in progress, this one included. Starts nothing and does not wait if one is
-/// being sent through the channel. Then redirects to the page of channels, which shows the result. `None` if
-/// no channel has this name.
+/// Starts to send a test message through a channel, unless one is already being sent. Records that in the
+/// operators' log first, and fails without sending if it cannot. Waits up to [`TEST_PATIENCE`] for the
+/// result, but not if more than [`MAX_WAITING_TESTS`] tests are in progress, including this one. Then
+/// redirects to the page of channels, which shows the result. `None` if no channel has this name.
 pub(super) fn test_channel(
     inbox: &Arc<DeskState>,
     request: &PageRequest<'_>,

@@ -41,9 +41,9 @@ pub(super) enum FollowUp {
 }
 
 impl WorkChange {
-    /// Returns the change named `action`; `None` if that is unknown, if its `note_id` is missing or invalid,
-    /// or if its `day` is missing. A missing `note` is empty, a missing or empty `assignee` removes the
-    /// assignee, and an empty `day` the follow-up.
+    /// Returns the change named `action`. `None` if that is unknown, if its `note_id` is missing or invalid,
+    /// or if its `day` is missing. A missing `note` is empty. A missing or empty `assignee` removes the
+    /// assignee, and an empty `day` removes the follow-up.
     pub(super) fn parse(action: &str, fields: &Pairs) -> Option<Self> {
         let text = || fields.get("note").unwrap_or_default().to_owned();
         let note = || Uuid::try_parse(fields.get("note_id")?).ok();
@@ -70,8 +70,8 @@ impl WorkChange {
     }
 
     /// Makes the change on behalf of `user`, and returns the code of the notice. [`Self::Assign`] assigns
-    /// nothing to a name that is not in `people`. A note that is too long, one too many, and an invalid day
-    /// are not stored.
+    /// nothing to a name that is not in `people`. Does not store a note that is too long, one note too many,
+    /// or an invalid day.
     pub(super) fn make(
         &self,
         changes: &mut Changes<'_>,
@@ -145,9 +145,9 @@ pub(super) fn people(
     Ok(people)
 }
 
-/// The values of [`Annotation`] for rows and pages: `assignee`, `replied`, whether there are notes and
-/// whether the submission is done, and the day to follow up. Unless the submission is done, also a mark if
-/// that day has come, or the text for a later one. Without an annotation, only `has_note`, which is false.
+/// The values of [`Annotation`] for rows and pages: `assignee`, `replied`, `has_note`, `is_done`, and the day
+/// to follow up. Unless the submission is done, also a mark if that day has come, or else a text with the
+/// day. Without an annotation, only `has_note`, which is false.
 pub(super) fn annotation_values(annotation: Option<&Annotation>, clock: &Clock) -> Value {
     let Some(annotation) = annotation else { return context! { has_note => false } };
     let today = clock.now.to_zoned(clock.zone.clone()).date();

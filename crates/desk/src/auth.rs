@@ -55,8 +55,9 @@ impl InboxUser {
 }
 
 /// Authenticates the operator. The user named by a trusted proxy takes precedence, and gets a new form token
-/// if the request has none. If a proxy names no valid user, the session cookie identifies the operator, and
-/// the session is extended. Returns `None` without a valid session, or if its user is no longer configured.
+/// if the request has none. If no trusted proxy names a valid user, the session cookie identifies the
+/// operator, and the session is extended. Returns `None` without a valid session, or if its user is no longer
+/// configured.
 pub(super) fn identify(
     inbox: &DeskState,
     options: &DeskOptions,
@@ -93,10 +94,10 @@ fn session_role(session: &Session, users: &[User]) -> Option<Role> {
     }
 }
 
-/// Ends the sessions and login links of users who are no longer in the configuration, once after each change
-/// of it, so that they stay ended if the users return. Keeps those that a command printed. Other requests do
-/// not wait for that, because the sessions are refused anyway. An error is logged, and the next request tries
-/// again.
+/// Ends the sessions and mailed login links of users who are no longer in the configuration, once after each
+/// change of it, so that they stay ended if the users return. Keeps links that a command printed, and their
+/// sessions. Other requests do not wait for that, because the sessions are refused anyway. An error is
+/// logged, and the next request tries again.
 pub(super) fn end_sessions_of_removed_users(inbox: &DeskState, options: &Arc<DeskOptions>) {
     let known = || inbox.known_options.lock().unwrap_or_else(PoisonError::into_inner);
     // Each reload creates other options, so their address identifies them.
@@ -163,7 +164,7 @@ impl Cookies {
         format!("{prefix}frontdesk-inbox{port}")
     }
 
-    /// The name of the cookie from which form tokens of users of a proxy are computed.
+    /// The name of the cookie from which the form tokens of users that a proxy names are computed.
     fn form_name(&self) -> String {
         format!("{}-form", self.name())
     }

@@ -25,8 +25,8 @@ const SYSTEMS: [(&str, &str); 7] = [
     ("Linux", "Linux"),
 ];
 
-/// Returns a browser and, if known, its system, such as `Firefox on Linux`. Another client is called
-/// `An unknown browser`. Never contains text from the header.
+/// Returns a browser and, if known, its system, such as `Firefox on Linux`; `An unknown browser` for another
+/// client. Never contains text from the header.
 pub(super) fn describe_client(agent: &str) -> String {
     let find =
         |names: &[(&str, &'static str)]| names.iter().find(|(part, _)| agent.contains(part)).map(|it| it.1);

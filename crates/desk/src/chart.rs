@@ -43,9 +43,8 @@ pub(super) struct Chart<'a> {
 }
 
 impl Chart<'_> {
-    /// The chart as HTML, with lines at the start, the middle and the end of the axis. Series beyond
-    /// [`MAX_SERIES`] have the color of the last one. At most [`MAX_LABELS`] of the labels are shown, evenly
-    /// spaced; the last bar has one.
+    /// The chart as HTML. Series beyond [`MAX_SERIES`] have the color of the last one. At most [`MAX_LABELS`]
+    /// of the labels are shown, evenly spaced; the last bar has one.
     pub(super) fn draw(&self) -> String {
         let sums: Vec<usize> = (0..self.intervals.len())
             .map(|at| self.series.iter().filter_map(|series| series.counts.get(at)).sum())
@@ -137,8 +136,8 @@ impl Scale {
     }
 }
 
-/// The smallest of 2, 4, 10, 20, 40, 100 and so on that is at least `most`; `usize::MAX` if that is too large
-/// for a `usize`. All others are even, so that the middle of the axis has a whole number.
+/// The smallest of 2, 4, 10, 20, 40, 100 and so on that is at least `most`, or `usize::MAX` if there is none.
+/// The others are even, so that the middle of the axis has a whole number.
 fn round_up(most: usize) -> usize {
     let mut unit: usize = 1;
     loop {

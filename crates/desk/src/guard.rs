@@ -73,9 +73,9 @@ impl GuardError {
 }
 
 /// Checks that `Host` means this listener and that the request does not come from another site. For GET and
-/// HEAD, links from other sites are permitted, but not frames; other methods must have an `Origin` with the
-/// same host and port. `Sec-Fetch-Site` may be missing, as from old browsers. Over TLS, the only host is the
-/// domain, which the connection has requested (SNI), and `Origin` must be https.
+/// HEAD, links from other sites are permitted, but not frames. Other methods must have an `Origin` with the
+/// same host and port. `Sec-Fetch-Site` may be missing, because old browsers do not send it. Over TLS, the
+/// only host is the domain, which the connection has requested (SNI), and `Origin` must be https.
 pub(super) fn check(
     head: &Parts,
     scheme: Scheme,

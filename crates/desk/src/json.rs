@@ -42,9 +42,9 @@ pub fn to_line(value: &Value) -> String {
 }
 
 /// A submission as it appears in a listing. `lead` exists only if it is known. `_held`, `_released_at` and
-/// `_sealed` exist only if they apply, and `_asked_at`, `_confirmed_at` and `_confirm_by` only if the visitor
-/// had to confirm the address; the first two are null until that has happened. If the submission was not
-/// screened, `_score` is null, `_reasons` is empty and `_suspicious` is false. The fields of an encrypted
+/// `_sealed` exist only if they apply. `_asked_at`, `_confirmed_at` and `_confirm_by` exist only if the
+/// visitor had to confirm the address; the first two are null until that has happened. If the submission was
+/// not screened, `_score` is null, `_reasons` is empty and `_suspicious` is false. The fields of an encrypted
 /// submission are missing.
 pub fn submission_object(submission: &Submission) -> Value {
     let mut object = json!({

@@ -87,7 +87,7 @@ impl PageRequest<'_> {
         query.filter(&self.operator.user)
     }
 
-    /// The page of held submissions, where operators release or discard them, and the forms with a flood.
+    /// The page of held submissions, where operators release or discard them, and of forms with a flood.
     /// Leaves out spam, unconfirmed submissions and those that were set aside.
     pub(super) fn review(&self) -> Result<Reply, StoreError> {
         let before = self.query.before;
@@ -112,9 +112,9 @@ fn canary_value(reader: &InboxReader, clock: &Clock) -> Result<Option<Value>, St
 }
 
 /// Divides the forms `names` into those of leads and of sign-ups. A form is for sign-ups, such as a waitlist,
-/// if it keeps one submission of each value of a field; the site's definition counts, or else the oldest
-/// stored one. A form without a definition counts as one of leads. `None` if all forms are of one kind, or if
-/// the list shows one form or is in order of time.
+/// if it keeps one submission of each value of a field. The site's definition decides that, or else the
+/// oldest stored one; without a definition, the form is for leads. `None` if all forms are of one kind, if
+/// the list shows one form, or if it is in order of time.
 fn groups(
     query: &ListQuery,
     names: &[String],
@@ -130,8 +130,8 @@ fn groups(
     (has_both && query.form.is_none() && !query.is_newest_first).then_some([leads, signups])
 }
 
-/// Reads one page of a list. With `groups`, the leads come first; sign-ups fill the rest of the page after
-/// the last lead, and the next pages. Parts have headings only if the list has, or may have, submissions of
+/// Reads one page of a list. With `groups`, the leads come first; sign-ups fill the rest of the page with the
+/// last lead, and all later pages. The parts have headings only if the list has, or may have, submissions of
 /// both kinds. The page is partial if the search takes longer than [`SEARCH_TIME`], and empty if the search
 /// text has no words.
 fn read_list(
@@ -207,9 +207,8 @@ fn view_value(view: &SavedView, own_query: &str) -> Value {
     context! { name => visible(&view.name), href => query.first_page().path(), is_current, user => visible(&view.user) }
 }
 
-/// Links that filter the list by state or by status, one of them at a time; the form, the search text and the
-/// order stay. The one for unconfirmed entries is shown only if visitors must confirm their addresses, or if
-/// it is selected.
+/// Links that filter the list by one state or status, and keep the form, the search text and the order. The
+/// one for unconfirmed entries is shown only if visitors must confirm their addresses, or if it is selected.
 fn tabs(query: &ListQuery, confirms_addresses: bool) -> Vec<Value> {
     let start = ListQuery { status: None, state: None, ..query.first_page() };
     let of = |label: &str, status: Option<Status>, state: Option<ListState>| {

@@ -60,8 +60,8 @@ pub(super) struct ListQuery {
 }
 
 impl ListQuery {
-    /// Reads the decoded parameters of a URL. The last one with a name counts, even if its value is invalid.
-    /// Shortens the search text to `MAX_TEXT` bytes.
+    /// Reads the decoded parameters of a URL. If a name is repeated, the last value counts, even if it is
+    /// invalid. Shortens the search text to `MAX_TEXT` bytes.
     pub(super) fn from_pairs<'a>(pairs: impl IntoIterator<Item = (&'a str, &'a str)>) -> ListQuery {
         let mut query = ListQuery::default();
         for (name, value) in pairs {

@@ -19,10 +19,9 @@ const HEARTBEAT: Duration = Duration::from_secs(20);
 /// How long one stream lasts. The browser then opens another one, and its session is checked again.
 const MAX_STREAM_TIME: Duration = Duration::from_mins(10);
 
-/// Watches the inbox for changes by any process, as long as the runtime lives. Announces a new version after
-/// a change if a page is open, unless the list's stamp ([`InboxReader::list_stamp`]) is still the one that it
-/// read last; a change while no page is open makes it forget that. Skips a change after which the inbox
-/// cannot be read. If the inbox cannot be watched, logs a warning and returns.
+/// Watches the inbox for changes by any process, as long as the runtime lives. Announces a new version if a
+/// list may have changed ([`InboxReader::list_stamp`]) and a page is open. Skips a change after which the
+/// inbox cannot be read. If the inbox cannot be watched, logs a warning and returns.
 pub(super) async fn watch_list(inbox: Arc<DeskState>, database: DatabaseUrl) {
     let changed = Arc::new(Notify::new());
     if let Err(error) = notify_on_change(&database, &changed) {
@@ -61,7 +60,8 @@ pub(super) fn open_stream(inbox: &Arc<DeskState>, operator: InboxUser) -> Option
 }
 
 /// Sends an event for each new version, or a comment after [`HEARTBEAT`] without one, until the client is
-/// gone or [`InboxUser::is_still_logged_in`] is false. Begins with the time after which a browser reconnects.
+/// gone or [`InboxUser::is_still_logged_in`] is false. First sends the delay after which the browser
+/// reconnects.
 async fn send_events(
     inbox: &Arc<DeskState>,
     operator: &InboxUser,

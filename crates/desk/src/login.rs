@@ -273,7 +273,7 @@ impl Visit {
     }
 
     /// The URL of the web interface for links in mails, without a slash at its end: its domain, or the first
-    /// of its names, or its address. A name has `https`, unless clients reach the listener itself under it.
+    /// of its names, or its address. A name has `https`, unless clients connect to the listener directly.
     /// `Host` decides only between `localhost` and the loopback address, because the client chooses it.
     /// `None` without any of these.
     fn base_url(&self) -> Option<String> {

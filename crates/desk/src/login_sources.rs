@@ -20,8 +20,8 @@ pub(super) struct LoginSources(Mutex<HashMap<(String, SourceNetwork), Vec<Timest
 
 impl LoginSources {
     /// Counts a link for a user, who must exist. Returns false, and counts nothing, if the network of
-    /// `source` has had [`MAX_LINKS`] for this user within the last [`PERIOD`], or if it had none and
-    /// [`MAX_NETWORKS`] pairs are remembered.
+    /// `source` has had [`MAX_LINKS`] for this user within the last [`PERIOD`]. Does the same if it had none
+    /// and [`MAX_NETWORKS`] pairs of a user and a network are remembered.
     pub(super) fn take(&self, user: &str, source: Source, now: Timestamp) -> bool {
         let mut known = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         known.retain(|_, times| {

@@ -73,9 +73,9 @@ impl ReplyTemplate {
         Ok(ReplyTemplate(parts))
     }
 
-    /// The text for a submission, encoded, with at most `limit` bytes. Cuts the quotation, and other values
-    /// to [`MAX_VALUE`] bytes. Several quotations share the space equally. A field that was not filled in is
-    /// empty. `None` if the text is too long without the quotation.
+    /// The text for a submission, encoded, with at most `limit` bytes. Cuts the quotation; other values are
+    /// cut to [`MAX_VALUE`] bytes. Several quotations share the space equally. A field that was not filled in
+    /// is empty. `None` if the text is too long without the quotation.
     fn render(&self, submission: &Submission, site: &str, limit: usize) -> Option<String> {
         let value = |text: &str| encode(cut_by(&visible(text.trim()), MAX_VALUE, encoded_length));
         let pieces = self.0.iter().map(|part| match part {

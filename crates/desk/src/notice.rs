@@ -94,7 +94,7 @@ fn notice_text(code: &str) -> Option<&'static str> {
 
 /// The code of the notice after a removal, in which `stayed` submissions were not removed although the form
 /// confirmed that. `is_wiped` says whether the database's log no longer contains what was removed. The notice
-/// says only one thing: that nothing was removed, or else that the log is not wiped, or else that some
+/// has only one message: that nothing was removed, or else that the log is not wiped, or else that some
 /// stayed.
 pub(super) fn removal_code(removed: usize, stayed: usize, is_wiped: bool) -> &'static str {
     match (removed, stayed, is_wiped) {

@@ -73,7 +73,7 @@ impl<'a> PageRequest<'a> {
     }
 
     /// Returns the template values that every page needs. Counts submissions up to [`MAX_COUNTED`]. Offers to
-    /// undo a change only if that is possible; not if an error prevents finding out.
+    /// undo a change only if that is known to be possible.
     pub(super) fn shared(&self, reader: &InboxReader, section: &str) -> Result<Value, StoreError> {
         let count = |status| reader.count_up_to(status, MAX_COUNTED).map(count_text);
         let [open, unread] = reader.count_open(MAX_COUNTED)?.map(count_text);

@@ -72,8 +72,8 @@ impl PageRequest<'_> {
     }
 
     /// If `is_confirmed`, removes everything from a person's address and redirects to the list; otherwise
-    /// shows a page that asks. If none of the newest [`PAGE_SIZE`] submissions has the address, erases by its
-    /// hash, which keeps the records of mails to it. `None` if the person has no submissions.
+    /// shows a page that asks. If the address cannot be read in any of the newest [`PAGE_SIZE`] submissions,
+    /// erases by its hash, which keeps the records of mails to it. `None` if the person has no submissions.
     pub(super) fn erase_person(
         &self,
         person: &Hash,

@@ -264,13 +264,13 @@ fn is_attribution(folded: &str) -> bool {
         && verbs.iter().any(|verb| folded.contains(verb))
 }
 
-/// A line without its greeting, which ends at punctuation or, in a line of at most three words without any,
-/// with the line. A line without a greeting, or with one that is longer than [`MAX_GREETING`] or
-/// [`MAX_GREETING_WORDS`], stays as it is. `folded` is the line after [`fold`].
+/// A line without its greeting. The greeting ends at punctuation or, if the line has none and at most three
+/// words, with the line. A line stays as it is if it has no greeting, or one that is longer than
+/// [`MAX_GREETING`] or [`MAX_GREETING_WORDS`]. `folded` is the line after [`fold`].
 fn without_greeting<'a>(line: &'a str, folded: &str) -> &'a str {
     let has_greeting = GREETINGS.iter().any(|greeting| {
         let rest = folded.strip_prefix(greeting.as_str());
-        // An ASCII greeting is a whole word; other scripts may have no space after a word.
+        // An ASCII greeting must be a whole word; other scripts may have no space after a word.
         rest.is_some_and(|rest| {
             rest.chars().next().is_none_or(|c| !c.is_alphanumeric()) || !greeting.is_ascii()
         })

@@ -95,8 +95,7 @@ enum Form {
 
 impl Form {
     /// `None` if there is no form at this path, if its action is not known, or if a field that it needs is
-    /// missing. Skips invalid ids of selected submissions, repeated ones, and those beyond [`MAX_IDS`], and
-    /// sorts the others.
+    /// missing. Skips invalid ids of selected submissions, repeated ones, and those beyond [`MAX_IDS`].
     fn parse(path: &str, fields: &Pairs) -> Option<Self> {
         let action = fields.get("action").unwrap_or_default();
         let removal =
@@ -356,9 +355,9 @@ pub(super) struct Visit {
 
 impl Visit {
     /// Authenticates the operator and responds, on a thread that may block. Without an operator, 401 with a
-    /// page that tells how to log in, except at `/login`, where operators log in; its page redirects those
-    /// who have. 503, which is logged, if the inbox cannot be read or changed. Also ends the sessions of
-    /// users who are no longer in the configuration.
+    /// page that tells how to log in. The page `/login` needs no operator, and redirects one who is logged
+    /// in. 503, which is logged, if the inbox cannot be read or changed. Also ends the sessions of users who
+    /// are no longer in the configuration.
     fn answer(&self, form: Option<&Pairs>) -> Reply {
         let Self { inbox, options, peer, scheme, head } = self;
         let query = Pairs::parse(head.uri.query().unwrap_or_default().as_bytes());

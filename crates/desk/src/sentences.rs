@@ -64,8 +64,8 @@ fn describe_success(receiver: Receiver, answer: &str) -> String {
     }
 }
 
-/// Says why an attempt failed. Looks first for a reply of the receiver, then for parts of this server's error
-/// messages, the first of which decides. An unknown answer becomes a general sentence.
+/// Says why an attempt failed. Looks first for a reply of the receiver, then for a known error message of
+/// this server. An unknown answer becomes a general sentence.
 pub(super) fn describe_failure(receiver: Receiver, answer: &str) -> String {
     let name = receiver.name();
     if answer.starts_with("not delivered to ") {

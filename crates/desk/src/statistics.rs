@@ -297,7 +297,7 @@ fn figures(period: &Period, leads: &Leads, views: &PageViews) -> Vec<Value> {
 }
 
 /// A chart, its legend and the table behind it. The table begins with the latest interval. `what` is the
-/// plural of what is counted; the summary names the latest of the intervals with the most.
+/// plural of what is counted.
 fn chart_value(id: &str, title: &str, what: &str, period: &Period, series: &[Series]) -> Value {
     let (intervals, labels) = (period.interval_names(), period.labels());
     let sum = |at: usize| series.iter().map(|series| series.counts[at]).sum::<usize>();

@@ -124,8 +124,8 @@ pub(super) fn details(
     }
 }
 
-/// Why a submission is held: what screening found in sentences, or else the recorded reason (`because`), as
-/// after a hold by an operator.
+/// Why a submission is held: what screening found, in sentences, or else the recorded reason `because`, such
+/// as that of a hold by an operator.
 fn held_because(submission: &Submission, because: &str) -> String {
     let screening = submission.screening.as_ref();
     // Screening records a reason that ends as in `honeypot (100), origin (35); 135 of 100 points`.

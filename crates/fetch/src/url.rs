@@ -38,7 +38,7 @@ pub enum Host {
 }
 
 impl Host {
-    /// Whether the host is `localhost` or a loopback address, which an IPv4-mapped one is not. It may then
+    /// Whether the host is `localhost` or a loopback address; false for an IPv4-mapped one. The host may then
     /// resolve only to loopback addresses.
     pub fn is_loopback(&self) -> bool {
         match self {

@@ -52,8 +52,8 @@ impl<'a> Mailbox<'a> {
 }
 
 /// The address with its internationalized domain in Punycode (UTS #46), such as `ada@xn--mnchen-3ya.example`.
-/// Returns other texts unchanged, also if the domain has a `%` or more than [`MAX_DOMAIN`] characters, or
-/// cannot be converted. The result may still be no address.
+/// Returns other texts unchanged, including addresses whose domain has a `%` or more than [`MAX_DOMAIN`]
+/// characters, or cannot be converted. The result may still be no address.
 pub fn with_ascii_domain(text: &str) -> Cow<'_, str> {
     let domain = text.rsplit_once('@').map(|(_, domain)| domain);
     let is_convertible =

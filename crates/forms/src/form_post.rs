@@ -42,9 +42,9 @@ impl PostedForm {
 
     /// Decodes a body as UTF-8. If it is not UTF-8, decodes it in the encoding that the last field
     /// `_charset_` (HTML, form submission) or else `charset`, of the media type, names: many clients name
-    /// another encoding but send UTF-8. Does not try UTF-8 if ISO-2022-JP is named, whose texts are valid
-    /// UTF-8, too. If all fails, decodes the body as windows-1252, so that the visitor can correct the text;
-    /// [`Self::parse`] then fails.
+    /// another encoding but send UTF-8. Does not try UTF-8 if ISO-2022-JP is named, because texts in that
+    /// encoding are also valid UTF-8. If decoding fails, decodes the body as windows-1252, so that the
+    /// visitor can correct the text; [`Self::parse`] then fails.
     ///
     /// Skips a byte order mark before the body, and fields that the form does not have, except for the
     /// honeypot and the source of the lead. `NAME[]` is the field `NAME`. Replaces CR LF with LF.
@@ -55,8 +55,8 @@ impl PostedForm {
         Self::decode_pairs(form, &pairs.collect(), charset)
     }
 
-    /// Like [`Self::decode_declared`], for a `multipart/form-data` body with this boundary. A file, also one
-    /// in a field that the form does not have, makes [`Self::parse`] fail, because it would not be stored; a
+    /// Like [`Self::decode_declared`], for a `multipart/form-data` body with this boundary. A file makes
+    /// [`Self::parse`] fail, even in a field that the form does not have, because it would not be stored. A
     /// field for files without a file is an empty text.
     pub fn decode_multipart(form: &'static Form, body: &[u8], boundary: &[u8]) -> PostedForm {
         let parts = parts(body, boundary);
@@ -123,7 +123,7 @@ impl PostedForm {
         self.is_readable
     }
 
-    /// The length in bytes of the values that count, after decoding. Excludes the source of the lead.
+    /// The length in bytes of the decoded values of the form's fields.
     pub fn values_length(&self) -> usize {
         self.values.iter().map(|(_, value)| value.len()).sum()
     }

@@ -87,9 +87,9 @@ impl LeadSource {
         parts.into_iter().flatten().collect::<Vec<_>>().join(", ")
     }
 
-    /// Sets a member to a value in its normal form: without white space around it, a page without query and
-    /// fragment and with its `%XX` outside of ASCII decoded, a host in lower case, without the rest of its
-    /// URL. Removes the member if the value is invalid. Ignores unknown names.
+    /// Sets a member to the normal form of a value: without white space around it; a page without query and
+    /// fragment, and with its letters outside of ASCII decoded; only the host of a URL, in lower case.
+    /// Removes the member if the value is invalid. Ignores unknown names.
     pub fn set(&mut self, name: &str, value: &str) {
         if let Some(index) = index_of(name) {
             self.0[index] = normal_form(index, value).map(Box::from);
@@ -103,7 +103,7 @@ impl LeadSource {
 
     /// Adds the origin of another site, such as `https://shop.example.com`, to the path of the page. Without
     /// an origin, the page is on this site. Removes a page that is not a path, or that is too long or invalid
-    /// with the origin.
+    /// once the origin is added.
     pub fn set_origin(&mut self, origin: Option<&str>) {
         if let Some(path) = self.0[PAGE].take().filter(|page| page.starts_with('/')) {
             self.set("page", &format!("{}{path}", origin.unwrap_or_default()));
@@ -111,8 +111,8 @@ impl LeadSource {
     }
 
     /// Completes the members from the path and the query of the form's page: the page if it is unknown, and
-    /// the parameters if none is known. Of several parameters with the same name, the last one in UTF-8
-    /// counts: if its value is invalid, the member stays unknown.
+    /// the parameters if none is known. If a parameter is repeated, the last value in UTF-8 counts, even if
+    /// it is invalid: the member then stays unknown.
     pub fn complete_from(&mut self, path_and_query: &str) {
         if self.0[PAGE].is_none() {
             self.set("page", path_and_query);
@@ -158,9 +158,9 @@ fn normal_form(index: usize, value: &str) -> Option<String> {
 }
 
 /// The path, or the origin and the path, without query and fragment. Letters outside of ASCII are decoded.
-/// `None` for other schemes than `https://` and `http://` in lower case, for URLs with credentials or without
-/// a path, for paths that begin with `//` or have a dot segment, and for texts with a space, a backslash, an
-/// angle bracket or a `"`.
+/// `None` unless the value is a path or begins with `https://` or `http://` in lower case; for URLs with
+/// credentials or without a path; for a path that begins with `//` or has a dot segment; and for texts with a
+/// space, a backslash, an angle bracket or a `"`.
 fn normal_page(value: &str) -> Option<String> {
     let page = value.split(['?', '#']).next().unwrap_or_default();
     let origin_and_path = page.strip_prefix("https://").or_else(|| page.strip_prefix("http://"));
@@ -187,10 +187,10 @@ fn decode_letters(page: &str) -> String {
     String::from_utf8(bytes).unwrap_or_else(|_| page.to_owned())
 }
 
-/// The host name in `value`, a URL of any scheme or a host, in lower case and without the port. `None` if it
-/// is an IP address, because addresses are not stored, or if its last label has only digits; if its first
-/// character is no letter or digit; and if it has credentials, a port that is no number, or characters other
-/// than those of DNS names, to which browsers convert international names.
+/// The host name in `value`, a host or a URL of any scheme, in lower case and without the port. `None` if it
+/// is an IP address, because addresses are not stored, or if its last label has only digits. Also `None` if
+/// it does not begin with a letter or digit, or has credentials, a port that is no number, or characters
+/// other than those of DNS names, to which browsers convert international names.
 fn normal_host(value: &str) -> Option<String> {
     let rest = value.split_once("://").map_or(value, |(_, rest)| rest);
     let host = rest.split(['/', '?', '#']).next().unwrap_or_default();

@@ -27,17 +27,16 @@ pub fn mailbox_key(email: &str) -> String {
 }
 
 /// The part of an address's domain that one registrant controls, with all names below it, in lower case.
-/// `None` for the domains of large mailbox providers, which do not belong to the recipient, and for names
-/// below those with subdomain addressing. A text without `@` counts as a domain; an address literal is only
-/// put in lower case.
+/// `None` for the domains of large mailbox providers, which do not belong to the recipient, and for their
+/// subdomains if the provider has subdomain addressing. A text without `@` counts as a domain; an address
+/// literal is only put in lower case.
 ///
 /// This is an approximation: the last two labels, or three if the second-last one is a common name below a
-/// country's domain (`REGISTRY_LABELS`). The exact answer is in the Public Suffix List, which adds 0.8 MB
-/// to a binary (the crate `psl`) and changes every week. Registrants below a less common suffix, such as
-/// `k12.ca.us`, share one limit, and the owner of a name such as `com.zz` in a country without that
-/// suffix evades it, but not the limits of networks and of all visitors. Below the private
-/// suffixes on that list, such as `github.io`, a shared limit is intended: names there are free, so an
-/// attacker can have many.
+/// country's domain (`REGISTRY_LABELS`). The exact answer is in the Public Suffix List, which adds 0.8 MB to
+/// a binary (the crate `psl`) and changes every week. Registrants below a less common suffix, such as
+/// `k12.ca.us`, share one limit, and the owner of a name such as `com.zz` in a country without that suffix
+/// evades it, but not the limits of networks and of all visitors. Below the private suffixes on that list,
+/// such as `github.io`, a shared limit is intended: names there are free, so an attacker can have many.
 pub fn recipient_domain(email: &str) -> Option<String> {
     let domain = email.rsplit_once('@').map_or(email, |(_, domain)| domain).to_lowercase();
     if Provider::of(&domain).is_some() {

@@ -20,18 +20,17 @@ const BASE64: GeneralPurpose = GeneralPurpose::new(
 #[derive(Debug, PartialEq, Eq)]
 pub(super) struct Part<'a> {
     pub name: &'a [u8],
-    /// The value, after its transfer encoding and its `charset` have been decoded. That of a file is not
-    /// decoded.
+    /// The value, after its transfer encoding and its `charset` have been decoded; not decoded for a file.
     pub value: Cow<'a, [u8]>,
     /// Whether the part is a file that the visitor selected. A field for files without a selection is an
     /// empty text.
     pub is_file: bool,
 }
 
-/// The value of the first parameter with this name (in upper or lower case) of a media type or of
-/// `Content-Disposition`, without white space at its ends, and without a quotation mark directly after the
-/// `=`. Quotation marks in names and values are written as `%22`, as browsers do, so a quoted value ends at
-/// the next one.
+/// The value of the first parameter with this name, regardless of case, of a media type or of
+/// `Content-Disposition`. White space at the ends of the value and quotation marks around it are removed.
+/// Quotation marks in names and values are written as `%22`, as browsers do, so a quoted value ends at the
+/// next one. It must begin directly after the `=`.
 pub fn parameter<'a>(header: &'a [u8], wanted: &[u8]) -> Option<&'a [u8]> {
     let mut rest = &header[memchr::memchr(b';', header)? + 1..];
     loop {

@@ -28,8 +28,8 @@ pub struct Entry {
 }
 
 impl Entry {
-    /// Restores an entry from stored names and values, without checking the values, and keeps their order.
-    /// Omits fields that the form does not have.
+    /// Restores an entry from stored names and values, in their order, without checking the values. Omits
+    /// fields that the form does not have.
     pub fn restored(form: &'static Form, fields: Vec<(String, FieldValue)>) -> Entry {
         let fields = fields.into_iter().filter_map(|(name, value)| Some((form.field(&name)?.name, value)));
         Entry { form, fields: fields.collect() }
@@ -348,9 +348,10 @@ impl<'de> Visitor<'de> for MembersVisitor {
 
 impl MembersVisitor {
     /// The value that a form post would have for the control of a field. For choices, a text becomes a list,
-    /// and a list loses blank and repeated texts. For other fields, the text, or the last one of a list that
-    /// is filled in, counts. Except for consents, `true` becomes `on`, the value of a box without one, and a
-    /// number becomes text unless the field is a number. Returns other values unchanged.
+    /// and a list loses blank and repeated texts. For other fields, a list becomes its last text that is
+    /// filled in, or its last one. Except for consents, `true` becomes `on`, as browsers send for a box
+    /// without a value, and a number becomes text unless the field is a number. Returns other values
+    /// unchanged.
     fn posted(&self, name: &str, given: MemberValue) -> MemberValue {
         let Some(field) = self.0.field(name) else { return given };
         match (field.kind, given) {

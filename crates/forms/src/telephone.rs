@@ -31,8 +31,8 @@ const EXTENSION_MARKS: [&str; 16] = [
 const CODES_WITH_ZERO: [&str; 6] = ["39", "378", "379", "225", "241", "242"];
 
 /// The ASCII character that means the same in a number, or else the character. Blank characters
-/// ([`is_blank`]) become spaces, also invisible ones: address books add them to numbers that people copy.
-/// Control characters, such as tabs and line feeds, stay.
+/// ([`is_blank`]) become spaces, including invisible ones: address books add them to numbers that people
+/// copy. Control characters, such as tabs and line feeds, stay.
 pub(crate) fn to_ascii_in_number(c: char) -> char {
     match c {
         c if c.is_ascii() || c.is_control() => c,
@@ -54,11 +54,11 @@ pub(crate) fn to_ascii_in_number(c: char) -> char {
     }
 }
 
-/// The normal form of a telephone number: an optional `+`, 5 to 15 digits, and `;ext=` with an extension
-/// (RFC 3966). Blanks, dashes, dots, `/`, parentheses and brackets may separate digits. `tel` may precede
-/// the number, and a `+` follow it, which texts from right to left have there. Digits become ASCII. `(0)`
-/// after a country code is dropped unless it is dialed from abroad. `None` if the text is no telephone
-/// number, or has a control character such as a tab.
+/// The normal form of a telephone number: an optional `+`, 5 to 15 digits, and `;ext=` with an extension (RFC
+/// 3966). Blanks, dashes, dots, `/`, parentheses and brackets may separate digits. `tel` may precede the
+/// number. A `+` may follow it, as in texts from right to left. Digits become ASCII. `(0)` after a country
+/// code is dropped unless it is dialed from abroad. `None` if the text is no telephone number, or has a
+/// control character such as a tab.
 pub fn telephone_number(text: &str) -> Option<String> {
     let text: String = text.chars().map(to_ascii_in_number).collect();
     let is_separator = |c: char| SEPARATORS.contains(c);

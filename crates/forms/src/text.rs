@@ -91,8 +91,8 @@ pub fn cut_by(text: &str, limit: usize, size: impl Fn(char) -> usize) -> &str {
     &text[..end]
 }
 
-/// The text; if it has more than `limit` characters, it is [`cut`] to at most `limit` with `…` as the last
-/// one. With a `limit` of 0, a longer text becomes `…` alone.
+/// The text if it has at most `limit` characters, or else its beginning ([`cut`]) and `…`, at most `limit`
+/// characters in all. With a `limit` of 0, a longer text becomes `…` alone.
 pub fn shorten(text: &str, limit: usize) -> Cow<'_, str> {
     if text.len() <= limit || text.chars().nth(limit).is_none() {
         return text.into();
@@ -175,8 +175,8 @@ const ZEROS: &str = "\u{660}\u{6f0}\u{7c0}\u{966}\u{9e6}\u{a66}\u{ae6}\u{b66}\u{
     \u{1b50}\u{1bb0}\u{1c40}\u{1c50}\u{a620}\u{a8d0}\u{a900}\u{a9d0}\u{a9f0}\u{aa50}\u{abf0}\
     \u{ff10}";
 
-/// The ASCII digit with the value of a decimal digit of another script up to U+FFFF. `None` for other
-/// characters, also for ASCII digits.
+/// The ASCII digit with the value of a decimal digit of another script, up to U+FFFF. `None` for other
+/// characters and for ASCII digits.
 pub(crate) fn ascii_digit(c: char) -> Option<char> {
     let value = |zero: char| u32::from(c).checked_sub(zero.into()).filter(|value| *value < 10);
     let value = ZEROS.chars().filter(|_| c.is_numeric()).find_map(value);
@@ -317,8 +317,8 @@ fn is_ideograph(c: char) -> bool {
         | '\u{4e00}'..='\u{9fff}' | '\u{f900}'..='\u{faff}' | '\u{20000}'..='\u{3ffff}')
 }
 
-/// Whether a character is unsafe ([`unsafe_marked`]), regardless of the text around it. Of the invisible
-/// characters, only joiners and those of `is_variation_selector` are safe here.
+/// Whether a character is unsafe ([`unsafe_marked`]), regardless of the text around it. The only safe
+/// invisible characters are joiners and those of `is_variation_selector`.
 pub fn is_unsafe(c: char) -> bool {
     let is_of_a_script = is_variation_selector(c) || matches!(c, '\u{200c}' | '\u{200d}');
     let separates = matches!(c, '\u{2028}' | '\u{2029}' | '\u{fff9}'..='\u{fffb}');

@@ -57,9 +57,9 @@ impl Balancer {
         receivers.into_iter().enumerate().map(|(own, receiver)| (balancer(own), receiver)).collect()
     }
 
-    /// Returns the connection if this worker keeps it, because it has at most [`SLACK`] more than the least
-    /// loaded one. Otherwise, transfers it to that worker and returns `None`, or keeps it if that worker has
-    /// just stopped. Counts it at the worker that gets it.
+    /// Returns the connection if this worker has at most [`SLACK`] more than the least loaded one. Otherwise,
+    /// transfers it to that worker and returns `None`, or keeps it if that worker has just stopped. Counts it
+    /// at the worker that gets it.
     pub(super) fn keep_or_transfer(&self, accepted: AcceptedConn) -> Option<(AcceptedConn, ConnGuard)> {
         let worker = self.choose_worker();
         if worker == self.own {

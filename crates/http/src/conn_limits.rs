@@ -44,7 +44,7 @@ impl OpenConns {
     }
 
     /// Evicts connections from the sources that have the most: idle ones now, busy ones after their response.
-    /// At most a sixteenth of `max_connections` are closing at a time, or one more than before this call.
+    /// At most a sixteenth of `max_connections` are then closing; if that many were closing before, one more.
     /// Spares trusted proxies. Does nothing if the last eviction was less than [`EVICT_EVERY`] ago.
     fn make_room(&mut self, options: &Options) {
         let now = Instant::now();

@@ -34,8 +34,8 @@ pub(super) mod cost {
     pub(crate) const FIELD: usize = 112;
 }
 
-/// The memory that the table of these header fields takes, in bytes: by its capacity, and without the names
-/// and values.
+/// The memory that the table of these header fields takes, in bytes, according to its capacity. Excludes the
+/// names and values.
 pub(super) fn fields_cost(headers: &HeaderMap) -> usize {
     cost::FIELD * headers.capacity().max(headers.len())
 }

@@ -70,9 +70,9 @@ enum PollOutcome {
 const RESPONSES_PER_TURN: u32 = 8;
 
 impl<H: PublicHandler> FastPathConn<'_, H> {
-    /// Serves plain requests until one arrives that is not plain, that the handler declines, or that comes
-    /// after the drain has begun, or until the connection ends or is idle while `is_closing` is set. The
-    /// caller enforces the deadlines.
+    /// Serves plain requests. Ends at the first one that is not plain, that the handler declines, or that
+    /// arrives after the drain has begun; when the connection ends; or when it is idle while `is_closing` is
+    /// set. The caller enforces the deadlines.
     pub(super) async fn serve<S: ResponseStream>(mut self, stream: &mut S) -> Exit {
         loop {
             match std::future::poll_fn(|cx| self.poll_requests(cx, stream)).await {
@@ -98,9 +98,9 @@ impl<H: PublicHandler> FastPathConn<'_, H> {
         }
     }
 
-    /// Serves the requests that have arrived, then reads more, until a read or a write has to wait,
-    /// [`RESPONSES_PER_TURN`] responses were sent, a request needs hyper (an incomplete one does), or the
-    /// connection ends. Bytes that it does not serve stay in `self.unserved`, or are handed over.
+    /// Serves the requests that have arrived, then reads more. Ends when a read or a write has to wait, after
+    /// [`RESPONSES_PER_TURN`] responses, at a request that hyper must serve (such as an incomplete one), or
+    /// when the connection ends. Bytes that it does not serve stay in `self.unserved`, or are handed over.
     fn poll_requests<S: ResponseStream>(
         &mut self,
         cx: &mut Context<'_>,
@@ -274,10 +274,10 @@ fn poll_write_response<S: ResponseStream>(
 /// Markdown of pages, a few kilobytes each, and separators.
 const SLICES: usize = 32;
 
-/// Writes once: `head`, and as much of `body` as the stream takes; one of them must not be empty. Of a joined
-/// body, that is at most [`SLICES`] - 1 parts; of a file, nothing until `head` is sent. Returns the number of
-/// bytes, at least 1. Fails with `WriteZero` if the stream takes none, and with `Unsupported` for a file if
-/// the stream has no socket.
+/// Writes once: `head`, and as much of `body` as the stream takes; `head` or `body` must not be empty. Of a
+/// joined body, that is at most [`SLICES`] - 1 parts; of a file, nothing until `head` is sent. Returns the
+/// number of bytes, at least 1. Fails with `WriteZero` if the stream takes none, and with `Unsupported` for a
+/// file if the stream has no socket.
 fn poll_write_once<S: ResponseStream>(
     cx: &mut Context<'_>,
     stream: &mut S,

@@ -127,9 +127,9 @@ impl<H: PublicHandler> ConnContext<'_, H> {
         }
     }
 
-    /// Performs the TLS handshake, then serves the protocol that ALPN has selected, or passes a connection
-    /// for the private name on. Counts failed handshakes. Closes the connection at once if the server has no
-    /// TLS.
+    /// Performs the TLS handshake, then serves the protocol that ALPN has selected. Passes on a connection
+    /// for the private name instead. Counts failed handshakes. Closes the connection at once if the server
+    /// has no TLS.
     async fn serve_tls(self, stream: TcpStream) {
         let Some(tls) = &self.worker.server.tls else { return };
         let private = self.worker.server.private_name.as_deref();
@@ -170,9 +170,9 @@ impl<H: PublicHandler> ConnContext<'_, H> {
         }
     }
 
-    /// Passes a connection for the private name on to its handler's thread, or closes it if too many wait.
-    /// Until it ends, it counts towards the limits of the public sockets, which may close it like any other.
-    /// Ends it at shutdown.
+    /// Passes a connection for the private name to its handler's thread, or closes it if too many wait. Until
+    /// it ends, it counts towards the limits of the public sockets, which may close it like any other. Ends
+    /// it at shutdown.
     async fn pass_on(mut self, stream: Box<TlsConn>) {
         let Some(name) = &self.worker.server.private_name else { return };
         let _charge = self.slot.charge(cost::TLS + cost::HTTP1);

@@ -27,9 +27,9 @@ use super::worker::ConnContext;
 /// Maximum number of header fields in a request.
 const MAX_FIELDS: usize = 100;
 
-/// Serves requests until the connection ends, misses a deadline, or the server stops: first on the fast path,
-/// unless the options disable it or a shutdown has begun, and from the first request that this declines with
-/// hyper. `unserved` was already read from the stream.
+/// Serves requests until the connection ends, misses a deadline, or the server stops. Uses the fast path
+/// first, unless the options disable it or a shutdown has begun. From the first request that the fast path
+/// declines, uses hyper. `unserved` was already read from the stream.
 pub(super) async fn serve<H: PublicHandler, S: ResponseStream>(
     mut conn: ConnContext<'_, H>,
     mut unserved: Bytes,
@@ -50,7 +50,7 @@ pub(super) async fn serve<H: PublicHandler, S: ResponseStream>(
 }
 
 /// Serves plain requests on the fast path. Returns [`Exit::Fallback`] at the first request that is not plain,
-/// that the handler declines, or that arrives after shutdown has begun, and [`Exit::Closed`] when the
+/// that the handler declines, or that arrives after shutdown has begun. Returns [`Exit::Closed`] when the
 /// connection ends, misses a deadline (which is counted), or is idle when the server stops.
 async fn serve_fast_path<H: PublicHandler, S: ResponseStream>(
     conn: &mut ConnContext<'_, H>,

@@ -122,7 +122,7 @@ pub(super) async fn serve<H: PublicHandler, S: AsyncRead + AsyncWrite + Unpin>(
 }
 
 /// Responds to one request, and starts the deadline for sending the response. Removes the body of a response
-/// to HEAD, and then sets its `Content-Length` if that is missing and the body was not empty.
+/// to HEAD, and sets its `Content-Length` if that is missing and the body was not empty.
 async fn respond<H: PublicHandler>(
     worker: Worker<H>,
     scheme: Scheme,

@@ -183,8 +183,8 @@ impl AcceptOutage {
     }
 }
 
-/// Whether the error concerns only a connection that ended before it was accepted, or is an interrupted
-/// system call: the next connection can be accepted at once.
+/// Whether the error concerns only a connection that ended before it was accepted, or an interrupted system
+/// call. The next connection can then be accepted at once.
 pub(super) fn is_of_one_connection(error: &io::Error) -> bool {
     use io::ErrorKind::{ConnectionAborted, ConnectionRefused, ConnectionReset, Interrupted};
     matches!(error.kind(), ConnectionAborted | ConnectionRefused | ConnectionReset | Interrupted)

@@ -62,8 +62,8 @@ enum Action {
 
 /// Chooses how to react to the resident memory. All amounts are in bytes. `held` is the memory of all
 /// connections, `closing` that of closing ones, which is expected to be freed. Above the closing threshold,
-/// sheds until [`reserve`] below it, but leaves the connections an eighth of the limit. Warns if there is
-/// nothing to shed, nothing is closing and memory is above the limit itself.
+/// sheds enough to be [`reserve`] below it, but leaves the connections an eighth of the limit. Warns if there
+/// is nothing to shed, nothing is closing, and memory is above the limit itself.
 fn decide_action(resident: u64, held: u64, closing: u64, limit: u64) -> Action {
     let threshold = closing_threshold(limit);
     let expected = resident.saturating_sub(closing);
@@ -77,7 +77,7 @@ fn decide_action(resident: u64, held: u64, closing: u64, limit: u64) -> Action {
     }
 }
 
-/// How many bytes of the memory limit are kept free: an eighth, or more under a low limit
+/// How many bytes of the memory limit are kept free: an eighth, or more if the limit is low
 /// ([`LEAST_RESERVE`]).
 fn reserve(limit: u64) -> u64 {
     (limit / RESERVE_DIVISOR).max(LEAST_RESERVE.min(limit / 4))
@@ -232,7 +232,7 @@ fn may_warn_again(warned_at: Option<Instant>, now: Instant) -> bool {
 }
 
 /// The resident memory of this process in bytes; `None` if `/proc` is not available. The status file stays
-/// open, so that it can be read often, even when no file descriptor is free. Opening it is tried only once.
+/// open, so that it can be read often, even when no file descriptor is free.
 pub fn resident_memory() -> Option<u64> {
     static STATUS: OnceLock<Option<File>> = OnceLock::new();
     let status = STATUS.get_or_init(|| File::open("/proc/self/status").ok()).as_ref()?;
@@ -259,8 +259,8 @@ pub fn default_limit() -> Option<u64> {
 }
 
 /// Half of the memory: reloads, kernel buffers and other programs need the rest. On a small machine, half may
-/// not be enough even for a small site. The share is larger there, one and a half times [`NEEDED`], but at
-/// least an eighth stays free.
+/// not be enough even for a small site. There, the share is one and a half times [`NEEDED`], but at least an
+/// eighth of the memory stays free.
 fn default_share(memory: u64) -> u64 {
     (memory / 2).max(NEEDED + NEEDED / 2).min(memory - memory / 8)
 }

@@ -9,8 +9,9 @@ use crate::ambiguity::is_simple_host;
 /// Maximum number of header fields. Requests with more fields go to hyper.
 pub(super) const MAX_FIELDS: usize = 64;
 
-/// An HTTP/1.1 GET or HEAD for a path, with one `Host` of only letters, digits, `-`, `.`, `_` and an optional
-/// port, no body, no `Connection` but `keep-alive`, and no `Range`, `If-Match`, `Expect` or `Upgrade`.
+/// An HTTP/1.1 GET or HEAD for a path. It has one `Host` of only letters, digits, `-`, `.` and `_` with an
+/// optional port, no body, no `Connection` but `keep-alive`, and no `Range`, `If-Match`, `Expect` or
+/// `Upgrade`.
 pub struct PlainRequest<'h, 'b> {
     pub is_head: bool,
     /// The path without the query, still percent-encoded.

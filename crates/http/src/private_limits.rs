@@ -59,9 +59,9 @@ impl PrivateConns {
         Arc::new(Self { most, open: Mutex::default() })
     }
 
-    /// Admits a connection. At a limit, first closes the one that has waited longest for a request: of the
-    /// same source if that has half of the maximum, or of all. `None` if requests are being answered on all
-    /// connections that count towards the limit. Trusted proxies have no limit per source.
+    /// Admits a connection. At a limit, first closes the one that has waited longest for a request. If the
+    /// source has half of the maximum, closes one of the same source. `None` if requests are being answered
+    /// on all connections that count towards the limit. Trusted proxies have no limit per source.
     pub(super) fn admit(self: &Arc<Self>, peer: Peer, proxies: &[Network]) -> Option<Arc<PrivateConn>> {
         let source = (!is_trusted(proxies, peer)).then(|| Source::from(peer.address));
         let mut open = self.lock();

@@ -72,8 +72,8 @@ impl PrivateName {
         self.receiver.lock().unwrap_or_else(PoisonError::into_inner).take()
     }
 
-    /// Where the public sockets route a TLS connection; `None` unless the client requested this name. With a
-    /// socket of its own, the name has only its ACME validations answered here.
+    /// Where the public sockets route a TLS connection; `None` unless the client requested this name. If the
+    /// name has a socket of its own, only its ACME validations are answered here.
     pub(super) fn route_on_public_sockets(&self, requested: Option<&str>) -> Option<ServerName<'_>> {
         let is_own = requested.is_some_and(|name| self.is_named_by(name.as_bytes()));
         is_own.then(|| match self.conns {
@@ -82,15 +82,16 @@ impl PrivateName {
         })
     }
 
-    /// Where the name's own socket routes a TLS connection: nowhere unless the client requested this name.
+    /// Where the name's own socket routes a TLS connection: [`ServerName::Refused`] unless the client
+    /// requested this name.
     pub(super) fn route_on_own_socket(&self, requested: Option<&str>) -> ServerName<'_> {
         let is_own = requested.is_some_and(|name| self.is_named_by(name.as_bytes()));
         if is_own { ServerName::Private(&self.tls) } else { ServerName::Refused }
     }
 
     /// Passes a connection on, and returns the handle that keeps it open. `None` if too many connections
-    /// wait, after the private listener has stopped, or if the name has a socket of its own. The peer is
-    /// never trusted, because it did not come through a proxy of the private address.
+    /// wait, if the private listener has stopped, or if the name has a socket of its own. The peer is never
+    /// trusted, because it did not come through a proxy of the private address.
     pub(super) fn pass_on(&self, stream: Box<TlsConn>, peer: Peer) -> Option<SharedConnHandle> {
         let ((admitted, ended), (evict, evicted)) = (oneshot::channel(), oneshot::channel());
         let peer = Peer { trust: Trust::Never, ..peer };

@@ -148,7 +148,7 @@ pub fn serve_private<H: Handler>(
     served
 }
 
-/// The next connection of the listener. Tries again after an error, after a pause unless the error concerns
+/// The next connection of the listener. Tries again after an error, with a pause unless the error concerns
 /// only one connection. Logs the first error of an outage. Waits forever without a listener.
 async fn accept(listener: Option<&Listener>, outage: &mut AcceptOutage) -> (std::net::TcpStream, Peer) {
     let Some(listener) = listener else { return pending().await };
@@ -190,7 +190,7 @@ struct Private<H: Handler> {
 impl<H: Handler> Private<H> {
     /// Performs the TLS handshake of a new connection if the listener has a `name`, then serves requests
     /// until the connection ends. If the handshake fails or the client does not request that name, closes the
-    /// connection without a log entry. One from a public socket also ends when that socket gives it up.
+    /// connection without a log entry. A connection from a public socket also ends when that socket drops it.
     async fn serve(self, incoming: Incoming, name: Option<&PrivateName>) {
         match (incoming, name) {
             (Incoming::New(stream, peer), None) => {
@@ -269,7 +269,7 @@ async fn respond<H: Handler>(
     request: http::Request<hyper::body::Incoming>,
 ) -> http::Response<BusyBody<H::Body>> {
     let (head, body) = request.into_parts();
-    // A slot that no limit of memory observes: handlers of private addresses have no such limit.
+    // A slot that no memory limit observes: handlers of private addresses have no such limit.
     let mut body = RequestBody::new(body, &Arc::<Slot>::default(), Some(conn.clone()));
     let request = Request { head: &head, body: &mut body, context };
     let response = handler.respond(snapshot, request).await;

@@ -31,9 +31,9 @@ impl<S: AsRef<Options> + Send + Sync + 'static> Server<S> {
         Self { snapshot, tls, private_name: None, counters, connections, body_copies: BodyCopies::default() }
     }
 
-    /// Puts the copies of long bodies that are requested again into files without names in `folder`. They are
-    /// in memory if that fails, or if this method is not called. There are at most 64 MiB of them, and fewer
-    /// under a low [`Options::max_memory`].
+    /// Puts the copies of long bodies that are requested again into files without names in `folder`. If that
+    /// fails, or without this method, they are in memory. There are at most 64 MiB of them, and fewer under a
+    /// low [`Options::max_memory`].
     #[must_use]
     pub fn with_copies_in(self, folder: impl Into<std::path::PathBuf>) -> Self {
         Self { body_copies: BodyCopies::in_folder(folder.into()), ..self }

@@ -15,10 +15,11 @@ use super::socket::{Peer, Scheme};
 use super::worker::Worker;
 use super::{ambiguity, tls};
 
-/// Responds to one request on a public address: refuses an ambiguous one (`ambiguity.rs`) and one for the
-/// private name, redirects plain HTTP to HTTPS if that is configured, and passes all others to the handler.
-/// Then discards the rest of the body, up to a limit, except after a 408 or if the request has `Expect`. If
-/// the body has not been read to its end, an HTTP/1 connection closes after the response.
+/// Responds to one request on a public address. Refuses an ambiguous one (`ambiguity.rs`), refuses or
+/// redirects one for the private name, redirects plain HTTP to HTTPS if that is configured, and passes all
+/// others to the handler. Then discards the rest of the body, up to a limit, except after a 408 or if the
+/// request has `Expect`. If the body has not been read to its end, an HTTP/1 connection closes after the
+/// response.
 pub(super) async fn respond<H: PublicHandler>(
     worker: &Worker<H>,
     scheme: Scheme,

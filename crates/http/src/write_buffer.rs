@@ -56,9 +56,9 @@ impl<S: AsyncWrite + Unpin> BufferedStream<S> {
         true
     }
 
-    /// Writes the collected bytes followed by `slices`, of these at most the first [`MAX_SLICES`]. Returns
-    /// how many bytes of `slices` were written, once all collected bytes and, if there are slices, at least
-    /// one byte of them are. Then releases the buffer.
+    /// Writes the collected bytes followed by at most the first [`MAX_SLICES`] of `slices`, and releases the
+    /// buffer once the collected bytes are written. Returns how many bytes of `slices` were written: at least
+    /// one if there are slices.
     fn poll_write_through(
         &mut self,
         cx: &mut Context<'_>,

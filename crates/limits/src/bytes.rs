@@ -114,7 +114,7 @@ impl ByteDebts {
         ByteDebts { budget: budget.clamp(1, MAX_BYTES), table: CellTable::new(bits, DAY), recovered: 0 }
     }
 
-    /// The cells of a key, and its debt: the least debt of these cells.
+    /// The cells of a key, and its debt: the lowest of their debts.
     fn look_up(&self, key: impl Hash) -> DebtEntry {
         let places = self.table.places(key);
         let least = places.iter().map(|place| self.table.cells[*place]).min().unwrap_or_default();

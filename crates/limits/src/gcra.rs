@@ -72,8 +72,8 @@ impl Gcra {
     }
 
     /// Like [`Gcra::charge`], for a request that must leave `reserve` of the burst to others with the same
-    /// key. If the burst has no room for the reserve and a step, the request is never allowed, and the error
-    /// is a time at which it still fails.
+    /// key. If the burst has no room for the reserve and a step, the request is never allowed, not even at
+    /// the time in the error.
     pub fn charge_with_reserve(self, arrival: i64, now: i64, reserve: Duration) -> Result<i64, i64> {
         let reserve = u64::try_from(reserve.as_micros()).unwrap_or(u64::MAX);
         let debt = self.debt(arrival, now);

@@ -80,12 +80,12 @@ impl Inodes {
     }
 
     /// Whether fewer than 100 inodes are free, so that hardly any file can be created. False if the file
-    /// system has no fixed number.
+    /// system has no fixed number of them.
     pub fn are_exhausted(self) -> bool {
         self.total > 0 && self.free < Inodes::FEW
     }
 
-    /// Whether fewer than 2 % of the inodes are free. False if the file system has no fixed number.
+    /// Whether fewer than 2 % of the inodes are free. False if the file system has no fixed number of them.
     pub fn are_low(self) -> bool {
         self.total > 0 && self.free < self.total / 50
     }
@@ -217,8 +217,8 @@ impl DiskMonitor {
         }
     }
 
-    /// Stores a sample (or none if the size is zero), and sets `is_low`, which stays true until a sixteenth
-    /// more than the reserve is free. Logs when it changes.
+    /// Stores a sample, or removes the last one if the size is zero. Sets `is_low`, which stays true until a
+    /// sixteenth more than the reserve is free. Logs when it changes.
     fn record_sample(&self, space: Space) {
         let reserve = {
             let mut state = self.lock_state();

@@ -108,8 +108,8 @@ impl FileSignalListener {
         }
     }
 
-    /// Whether the file or its timestamp has changed since the end of the last wait. If not, sleeps for
-    /// `left` or [`STAMP_CHECK_INTERVAL`], whichever is shorter, and checks again.
+    /// Whether the file has changed since the last wait ([`Self::read_stamp`]). If not, sleeps for `left` or
+    /// [`STAMP_CHECK_INTERVAL`], whichever is shorter, and checks again.
     fn check_stamp(&self, left: Duration) -> bool {
         if self.read_stamp() != self.seen {
             return true;

@@ -41,9 +41,9 @@ impl<I, O> Default for MemoMap<I, O> {
 }
 
 impl<I: PartialEq + Send + Sync, O: Clone + Send + Sync> MemoMap<I, O> {
-    /// The results for all items, in their order, counted as pages by [`progress`]. A known result is reused
-    /// if its inputs are equal; the others are computed in parallel. `inputs` also receives the last result
-    /// for the key of the item, with its inputs; `compute` receives it without them.
+    /// The results for all items, in their order. Counts them as pages for [`progress`]. Reuses a known
+    /// result if its inputs are equal, and computes the others in parallel. `inputs` and `compute` receive
+    /// the last result for the item's key; `inputs` also receives the inputs of that result.
     ///
     /// Keeps the results. An error removes the last result for its key. Of items with the same key, keeps the
     /// result of the last one that was computed.
@@ -97,7 +97,7 @@ impl<I: PartialEq + Send + Sync, O: Clone + Send + Sync> MemoMap<I, O> {
         }
     }
 
-    /// The last result for the key. Compares no inputs.
+    /// The last result for the key, without comparing its inputs.
     pub fn get(&self, key: &str) -> Option<&O> {
         self.0.get(key).map(|(_, output)| output)
     }

@@ -179,7 +179,7 @@ pub fn total() -> u64 {
     Part::ALL.into_iter().map(count).sum()
 }
 
-/// Calls `work`, and catches its panic, which counts for `part`. The caller must discard everything that
+/// Calls `work`, and catches its panic, which is counted for `part`. The caller must discard everything that
 /// `work` may have left half changed, and report the panic.
 pub fn catch<T>(part: Part, work: impl FnOnce() -> T) -> Result<T, Panic> {
     let caught = capture(work);

@@ -84,8 +84,8 @@ impl OpinionQueue {
         OpinionQueue { shared: Arc::new(Shared { record, counts, server, stop }), worker: Mutex::new(None) }
     }
 
-    /// The number of submissions that can be pushed now. Zero while the circuit breaker is open, and one for
-    /// its trial after each pause. Resets the breaker if the options have changed.
+    /// The number of submissions that can be pushed now. Zero while the circuit breaker is open; one for the
+    /// trial after each pause. Resets the breaker if the options have changed.
     pub fn room(&self, options: &Arc<RspamdOptions>, now: Instant) -> usize {
         let mut server = self.shared.server();
         if server.options.as_ref() != Some(options) {

@@ -75,7 +75,7 @@ fn read_lines(path: &Path) -> Vec<Value> {
 }
 
 /// Reads the texts of a folder with their features and letter sequences. Skips texts that the contact form
-/// refuses. A missing file counts as empty, and a text with fewer than 60 sequences has none.
+/// refuses. A missing file counts as empty. Texts with fewer than 60 sequences get none.
 fn read_author(
     folder: &Path,
     author: usize,

@@ -280,7 +280,8 @@ impl LearnedModel {
     }
 
     /// Compares a text with the lessons. `None` if there are too few lessons, or if the result is 0 points.
-    /// The points are at most [`MAX_POINTS`], and at least [`MIN_POINTS`] or a limit closer to zero.
+    /// The points are at most [`MAX_POINTS`]. They are at least [`MIN_POINTS`], or closer to zero if there
+    /// are fewer honest lessons than spam.
     pub fn judge(&self, tokens: &Tokens) -> Option<Resemblance> {
         if !self.is_ready {
             return None;
@@ -307,9 +308,8 @@ fn weight(lesson: &Lesson) -> f64 {
     strength * (-lesson.age.as_secs_f64() / HALF_LIFE.as_secs_f64()).exp2()
 }
 
-/// Whether a lesson is nearly equal to an earlier one of its kind: of its [`SKETCH_TOKENS`] smallest word
-/// tokens, at least [`MIN_SHARED_TOKENS`] are among those of that lesson. A lesson with fewer is never a
-/// repeat. Otherwise, adds it to `seen` as `number`.
+/// Whether a lesson is nearly equal to an earlier one of its kind: they share at least [`MIN_SHARED_TOKENS`]
+/// of their [`SKETCH_TOKENS`] smallest word tokens. Otherwise, adds the lesson to `seen` as `number`.
 fn is_repeat(lesson: &Lesson, number: usize, seen: &mut HashMap<(bool, u32), HashSet<usize>>) -> bool {
     let kind = lesson.teaching.is_spam();
     // The hashes are sorted, so these are the smallest ones.

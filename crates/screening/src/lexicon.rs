@@ -410,8 +410,8 @@ impl Builder {
         Ok(())
     }
 
-    /// The IDs of the words of a part of a phrase; adds them. The last one is a prefix if the part ends with
-    /// `*`; of a longer one, only as many letters count as the longest of [`PREFIX_LENGTHS`] has.
+    /// Registers the words of a part of a phrase, and returns their IDs. If the part ends with `*`, the last
+    /// word is a prefix, of at most as many letters as the longest of [`PREFIX_LENGTHS`].
     fn ids_of(&mut self, part: &str) -> Vec<Id> {
         let words = split_words(part);
         let last = words.len().saturating_sub(1);

@@ -209,8 +209,8 @@ pub fn screen(
 }
 
 /// Screens a submission: finds signals in its text and its request, compares it with what the operator
-/// taught, if `options.learn` is set and there are enough lessons, and adds up the points. Finds none if
-/// screening is disabled.
+/// taught, if `options.learn` is set and there are enough lessons, and adds up the points. Finds no signals
+/// if screening is disabled.
 pub fn screen_with(
     text: &TokenizedText<'_>,
     extras: &Extras,
@@ -245,7 +245,7 @@ pub struct Learned {
 }
 
 /// The tokens of a submission for a lesson. `points` are those of the signals in its text. `None` if the
-/// message, which is all multiline texts, has fewer than four words: too little to learn from. Needs no
+/// message (all multiline texts) has fewer than four words, which is too little to learn from. Needs no
 /// options besides the lexicon, because lessons leave out the features that depend on the site's pages.
 pub fn lesson_tokens(
     text: &TokenizedText<'_>,
@@ -260,8 +260,8 @@ pub fn lesson_tokens(
     (words >= MIN_WORDS).then(|| tokens::collect(text, &features.names(lexicon), points, key))
 }
 
-/// Adds [`Signal::Learned`] to a text that resembles spam, or takes off points of [`Signal::Offer`] if it
-/// resembles honest messages; of other signals, it takes off none.
+/// Adds [`Signal::Learned`] to a text that resembles spam. If the text resembles honest messages, takes off
+/// points of [`Signal::Offer`], but of no other signal.
 fn apply_resemblance(resemblance: Resemblance, findings: &mut Findings) {
     let Resemblance { points, spam_lessons, honest_lessons } = resemblance;
     if points > 0 {
@@ -287,9 +287,9 @@ pub fn find_features(text: &TokenizedText<'_>, options: &ScreeningOptions) -> Ve
     weights.named(&options.lexicon).map(|(name, weight)| (name.to_owned(), weight)).collect()
 }
 
-/// Converts findings to points, and compares their sum with the thresholds. `options.ignored` signals add no
-/// points, unless they have no maximum. Points for [`Signal::Rate`] never hold a submission. Points for
-/// [`Signal::Learned`] hold one only if the points without both signals reach the midpoint of the two
+/// Converts findings to points, and compares their sum with the thresholds. Signals in `options.ignored` add
+/// no points, except for those without a maximum. Points for [`Signal::Rate`] never hold a submission. Points
+/// for [`Signal::Learned`] hold one only if the points without both signals reach the midpoint of the two
 /// thresholds, or `threshold` if that is lower. Both count for marking. Drops findings that add no points.
 fn score_findings(findings: Findings, options: &ScreeningOptions) -> ScreeningVerdict {
     let threshold = options.threshold.max(1);
@@ -353,8 +353,9 @@ fn find_request_signals(
 }
 
 /// The time in which no person fills in a form: half a second for each required field in which visitors
-/// write, in the shape with fewer of them; one to five fields count. A person with a password manager needs a
-/// second to fill in an address, and three seconds to paste a name and a message, too.
+/// write, but at least for one field and at most for five. Of two shapes, the one with fewer such fields
+/// counts. A person with a password manager needs a second to fill in an address, and three seconds to paste
+/// a name and a message, too.
 fn min_time_to_fill(form: &Form) -> Duration {
     let count =
         |fields: &[Field]| fields.iter().filter(|field| field.required && field.kind.is_written()).count();

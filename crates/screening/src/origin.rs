@@ -24,8 +24,9 @@ pub enum Origin {
 impl Origin {
     /// Classifies a request by the values of `Origin` and `Sec-Fetch-Site`. `own` contains this site's base
     /// URL and the request's `Host`, each with or without scheme and port; schemes are not compared. An
-    /// origin that the operator permits is [`Origin::Foreign`] here. `cross-site` always gives this result,
-    /// and `same-origin` gives [`Origin::Same`] for any `Origin` that is not empty or `null`.
+    /// origin that the operator permits is [`Origin::Foreign`] here. With `cross-site`, the result is always
+    /// [`Origin::Foreign`]; with `same-origin`, it is [`Origin::Same`] for any `Origin` that is not empty or
+    /// `null`.
     pub fn classify(origin: Option<&str>, sec_fetch_site: Option<&str>, own: &[&str]) -> Origin {
         let site = sec_fetch_site.map(str::trim);
         let says = |value: &str| site.is_some_and(|site| site.eq_ignore_ascii_case(value));

@@ -30,9 +30,9 @@ pub struct SiteProfile {
 }
 
 impl SiteProfile {
-    /// Reads the texts of a site's pages: the first `MAX_TEXTS`, and of each the first `MAX_TEXT` bytes.
-    /// A topic is the site's own if it has its full strength on enough pages (`TRADE_SHARE`). Words count by
-    /// their first letters, and those that occur once do not: keeps the `MAX_WORDS` most frequent.
+    /// Reads the texts of a site's pages: the first `MAX_TEXTS`, and the first `MAX_TEXT` bytes of each. A
+    /// topic is the site's own if it has its full strength on enough pages (`TRADE_SHARE`). Counts words by
+    /// their first letters, and keeps the `MAX_WORDS` most frequent of those that occur more than once.
     pub fn read<'a>(lexicon: &Lexicon, texts: impl IntoIterator<Item = &'a str>) -> SiteProfile {
         let mut counts: HashMap<u32, usize> = HashMap::new();
         let mut pages_about: HashMap<FeatureId, usize> = HashMap::new();
@@ -92,8 +92,8 @@ impl SiteProfile {
     }
 }
 
-/// The hash of a word's first [`MIN_LETTERS`] letters and digits; `None` if it has fewer letters.
+/// The hash of a word's first [`MIN_LETTERS`] characters; `None` if it has fewer letters.
 fn stem(word: &Word) -> Option<u32> {
-    // The prefixes have three and more characters, so this is the one of six.
+    // The shortest prefix has three characters, so this is the one with six.
     (word.letters >= MIN_LETTERS).then(|| word.prefixes[3])
 }

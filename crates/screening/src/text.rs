@@ -20,8 +20,8 @@ pub struct TokenizedText<'a> {
 
 impl<'a> TokenizedText<'a> {
     /// Tokenizes single lines and telephone numbers in the form's order, then the message, which is all
-    /// multiline texts. Leaves out e-mail and web addresses and days, for which the form asks, and options,
-    /// which the operator wrote.
+    /// multiline texts. Leaves out e-mail addresses, web addresses and dates, for which the form asks, and
+    /// options, which the operator wrote.
     pub fn new(entry: &'a Entry) -> TokenizedText<'a> {
         let length: usize = entry.texts().map(|(_, text)| text.len()).sum();
         let mut tokens = Vec::with_capacity(length / 5);
@@ -110,8 +110,8 @@ impl Word {
         self.scripts & self.scripts.wrapping_sub(1) != 0 && self.letters > 3
     }
 
-    /// Whether the word may be another word in disguise: has letters from several alphabets, invisible
-    /// characters, decorative letters, or a digit beside at least two letters.
+    /// Whether the word may be another word in disguise: has more than three letters from several alphabets,
+    /// invisible characters, decorative letters, or a digit beside at least two letters.
     pub fn is_disguised(self) -> bool {
         (self.hidden | self.decorative) > 0
             || (self.digits > 0 && self.letters > 1)

@@ -73,8 +73,8 @@ pub(super) fn full_strength_if(is_present: bool) -> u32 {
     100 * u32::from(is_present)
 }
 
-/// Adds the signals in the texts that visitors write: at most one finding for each signal. Of an e-mail
-/// address, only the domain counts here, for features of an offer. Returns the text's features.
+/// Adds the signals in the texts that visitors write: at most one finding for each signal. Does not examine
+/// e-mail addresses, except for features of an offer that concern their domains. Returns the text's features.
 pub(super) fn find_text_signals(
     text: &TokenizedText<'_>,
     options: &ScreeningOptions,
@@ -122,7 +122,7 @@ pub(super) fn weigh_features(text: &TokenizedText<'_>, options: &ScreeningOption
     TextScan::run(text, options).weights
 }
 
-/// The strength of [`Signal::Links`], in percent, which [`Findings::add`] limits to 100. Genuine reports also
+/// The strength of [`Signal::Links`], in percent; [`Findings::add`] limits it to 100. Genuine reports also
 /// contain links, but with more words around them.
 fn link_strength(links: usize, words: usize) -> u32 {
     if links == 0 {

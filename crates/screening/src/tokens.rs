@@ -85,8 +85,8 @@ fn collect_ends(tokens: &[Token<'_>], hash: &impl Fn(&[u8]) -> u32, found: &mut 
 /// Terminates each hashed part, so that different sequences of parts never have the same hash input.
 const END: u8 = 0xff;
 
-/// Calls `add` with the hash of a word, or of a link's domain, and with that of a word and the word directly
-/// before it. Does nothing for a break.
+/// Calls `add` with the hash of a word or of a link's domain, and with the hash of the pair of a word and the
+/// word directly before it. Does nothing for a break.
 fn add_token(
     token: &Token<'_>,
     before: Option<&Token<'_>>,

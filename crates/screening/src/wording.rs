@@ -129,7 +129,8 @@ fn is_in_word(c: char) -> bool {
     !c.is_whitespace()
 }
 
-/// Appends the folded words of a text that has no links with a scheme. Skips words that begin with `www.`.
+/// Appends the folded words of a text, which must have no links with a scheme. Skips words that begin with
+/// `www.`.
 fn read_words(text: &str, letters: &mut Vec<u32>) {
     let bytes = text.as_bytes();
     let mut at = skip_address(text, 0);

@@ -250,7 +250,7 @@ fn encode_spaced(words: &str) -> String {
 }
 
 /// The names of the placeholders in a target: those that follow one of the characters `/`, `=`, `-`, `_` and
-/// `.`, and begin with a letter. Others are text, unless the pattern has a placeholder with this name.
+/// `.`, and begin with a letter. Other names are text, unless the pattern has a placeholder with this name.
 fn placeholders(to: &str) -> impl Iterator<Item = &str> {
     let at_colon = to.match_indices(':').filter(|(at, _)| to[..*at].ends_with(['/', '=', '-', '_', '.']));
     let names = at_colon.map(|(at, _)| &to[at + 1..][..name_length(&to[at + 1..])]);
@@ -275,8 +275,8 @@ impl HeaderRule {
 }
 
 /// The headers that the rules set for a decoded path, each name once: several values are joined with commas.
-/// Leaves out a header whose joined value is invalid once its placeholders are filled in. A later rule
-/// replaces the values of earlier ones in Netlify's dialect, and drops them if it removes the header.
+/// Leaves out a header whose joined value is invalid after its placeholders are filled in. In Netlify's
+/// dialect, a later rule replaces the values of earlier ones. A rule that removes a header drops them.
 pub fn headers_for(rules: &RuleList<HeaderRule>, path: &str) -> Vec<(HeaderName, HeaderValue)> {
     let mut found: Vec<(HeaderName, String)> = Vec::new();
     for rule in rules.candidates(path) {
@@ -385,8 +385,9 @@ fn is_path_or_url(text: &str) -> bool {
 
 /// Parses a line of `_redirects`: a path, query parameters, a target, a status and conditions. Ignores a word
 /// that begins with `#`, and all words after it. The status defaults to 301 for Netlify and to 302 for
-/// Cloudflare. Fails, among others, for rules with conditions, of which a role is [`RuleProblem::Protects`],
-/// for proxies, for Netlify's functions, and for redirects with placeholders back to the same path.
+/// Cloudflare. Fails for rules that are not supported, such as proxies, rules with conditions, rules for
+/// Netlify's functions, and redirects with placeholders back to the same path. The error for a role is
+/// [`RuleProblem::Protects`].
 fn parse_redirect(line: &str, dialect: RulesDialect) -> Result<RedirectRule, RuleProblem> {
     let unsupported = |why| Err(RuleProblem::Unsupported(why));
     let is_netlify = dialect == RulesDialect::Netlify;

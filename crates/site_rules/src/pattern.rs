@@ -158,7 +158,7 @@ impl Pattern {
     ///
     /// As on Netlify and Cloudflare Pages, each placeholder takes as much text as it can, the first ones
     /// first. The time grows linearly with the length of the path. A pattern that ignores a final slash
-    /// matches paths with and without one; as such a pattern, `/blog/*` also matches `/blog`.
+    /// matches paths with and without one; `/blog/*` then also matches `/blog`.
     pub(super) fn captures<'a>(&'a self, path: &'a str) -> Option<Captures<'a>> {
         let mut captures = Captures::new();
         if self.matches(path, &mut captures) {
@@ -295,8 +295,8 @@ pub(super) fn name_length(text: &str) -> usize {
     text.find(|c: char| !c.is_ascii_alphanumeric() && c != '_').unwrap_or(text.len())
 }
 
-/// Replaces `:name` anywhere in a target or a header's value with the captured values, percent-encoded for
-/// the part of the URL in which they stand: the query begins at the first `?`. Leaves other names unchanged.
+/// Replaces `:name` anywhere in a target or a header's value with the captured value, percent-encoded for its
+/// part of the URL: the query begins at the first `?`. Leaves other names unchanged.
 pub(super) fn fill_in(text: &str, captures: &Captures<'_>) -> String {
     let mut filled = String::new();
     let mut rest = text;

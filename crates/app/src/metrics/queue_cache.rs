@@ -61,8 +61,7 @@ impl QueueCache {
     }
 
     /// A fresh count, or the previous one if counting panics or takes longer than [`MAX_WAIT`]. `None` if
-    /// there is no count yet. Does not use `database` if the last count is fresh or another one is in
-    /// progress.
+    /// there is no count yet.
     pub(super) async fn get(self: &Arc<Self>, database: DatabaseUrl, now: Instant) -> Option<QueueCount> {
         let last = self.last.borrow().clone();
         if last.as_ref().is_some_and(|count| count.is_fresh(now)) {

@@ -43,7 +43,7 @@ pub(super) fn referring_host<'b>(
     std::str::from_utf8(lower).ok()
 }
 
-/// The text after `prefix`, whose letters may have any case; `None` if it begins otherwise.
+/// The text after `prefix`, which is compared without regard to case; `None` if the text begins otherwise.
 fn strip_prefix<'a>(text: &'a [u8], prefix: &[u8]) -> Option<&'a [u8]> {
     let (beginning, rest) = text.split_at_checked(prefix.len())?;
     beginning.eq_ignore_ascii_case(prefix).then_some(rest)
@@ -57,7 +57,7 @@ fn without_port(authority: &[u8]) -> &[u8] {
     }
 }
 
-/// The host without a leading `www.`, whose letters may have any case.
+/// The host without a leading `www.`, regardless of case.
 fn without_www(host: &[u8]) -> &[u8] {
     strip_prefix(host, b"www.").unwrap_or(host)
 }

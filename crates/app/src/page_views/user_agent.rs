@@ -161,9 +161,9 @@ const CANARY: &str = "frontdesk-canary";
 /// Number of bytes of a `User-Agent` that are examined.
 const MAX_EXAMINED: usize = 512;
 
-/// Finds the client that a `User-Agent` names, in any of its words, also in comments and URLs. The first
-/// client of [`AGENTS`] takes precedence over other robots, these over tools, and tools over browsers.
-/// [`AgentIndex::UNCOUNTED`] for the canary, unless a client of [`AGENTS`] precedes it. Examines only the
+/// Finds the client that a `User-Agent` names in any of its words, including those in comments and URLs. The
+/// first client of [`AGENTS`] takes precedence over other robots, these over tools, and tools over browsers.
+/// [`AgentIndex::UNCOUNTED`] for the canary, unless a client of [`AGENTS`] comes first. Examines only the
 /// first [`MAX_EXAMINED`] bytes.
 pub(super) fn classify(user_agent: &[u8]) -> AgentIndex {
     let text = &user_agent[..user_agent.len().min(MAX_EXAMINED)];

@@ -116,10 +116,10 @@ impl SmtpError {
         SmtpError { recipients, ..SmtpError::new(SmtpPhase::Rcpt, SmtpErrorKind::Refusal(code, text)) }
     }
 
-    /// The cause. A 4xx reply, and a temporary refusal of a recipient with a 5xx reply, are deferred. For a
-    /// 5xx reply to the message, the cause follows from the enhanced status code. Without a negative reply,
-    /// it is uncertain after the final dot, and unclear during the content. All other errors concern the
-    /// channel.
+    /// The cause. A 4xx reply is deferred, and so is a temporary refusal of a recipient with a 5xx reply. For
+    /// a 5xx reply to the message, the cause follows from the enhanced status code. If the connection breaks
+    /// or the server is silent, the cause is uncertain after the final dot, and unclear during the content.
+    /// All other errors concern the channel.
     pub fn cause(&self) -> Cause {
         match (self.phase, &self.kind) {
             (SmtpPhase::Message, SmtpErrorKind::Silence(_) | SmtpErrorKind::Broken(_)) => Cause::Uncertain,
@@ -161,7 +161,7 @@ impl SmtpError {
     }
 
     /// Returns the failure in the form that the inbox records. `server` is the host and port. For a mail to a
-    /// visitor, omits the recipients, and does not count a refused one against the channel.
+    /// visitor, omits the recipients; a refused recipient does not count against the channel.
     pub fn outcome(&self, server: &str, is_to_visitor: bool) -> Outcome {
         let phase = self.phase;
         // Omit the recipient of a mail to a visitor: it is the submission's own address.

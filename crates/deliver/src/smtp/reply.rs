@@ -21,8 +21,8 @@ pub struct SmtpReply {
 }
 
 impl SmtpReply {
-    /// All lines, joined by spaces. If the first line begins with an enhanced status code (RFC 2034), it is
-    /// dropped from other lines that begin with it.
+    /// All lines, joined by spaces. If the first line begins with an enhanced status code (RFC 2034), other
+    /// lines that begin with the same code lose it.
     pub fn text(&self) -> String {
         let first = self.lines.first().and_then(|line| line.split(' ').next());
         let code =

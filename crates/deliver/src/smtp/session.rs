@@ -398,8 +398,8 @@ impl<S: Stream> Dialogue<S> {
 
     /// Sends the message and the final dot, and marks the handover before the dot. Returns the reply, and
     /// whether it is complete: a reply that is cut off counts if its code can be read. If the content cannot
-    /// be sent, the error is the refusal of the message with which the server closed the connection, if it
-    /// sent one.
+    /// be sent, returns the refusal with which the server closed the connection, if there is one, as the
+    /// error.
     async fn message(
         &mut self,
         message: &[u8],

@@ -45,8 +45,8 @@ pub fn outcome(answer: &FetchResponse, now: Timestamp) -> Outcome {
     Outcome::failed(cause_of_status(status), text).with_retry_after(retry_after(status, &answer.headers, now))
 }
 
-/// Whether the body of a response is compressed, although the request has `Accept-Encoding: identity`, so
-/// that it cannot be quoted: `Content-Encoding` is a single known coding, or the body begins like a gzip
+/// Whether the body of a response cannot be quoted, because it is compressed although the request has
+/// `Accept-Encoding: identity`: `Content-Encoding` is a single known coding, or the body begins like a gzip
 /// file.
 fn is_compressed(answer: &FetchResponse) -> bool {
     let coding = answer.headers.get(CONTENT_ENCODING).map_or(&b""[..], |value| value.as_bytes().trim_ascii());

@@ -16,8 +16,8 @@ const CHANGEABLE_KEYS: [&str; 6] =
 impl FormFile {
     /// Reads the operator's file for the built-in form `base`. Keys of the file replace its texts, and a
     /// `[[field]]` with the name of one of its fields replaces that field's texts. Other fields are added to
-    /// both shapes and must be optional. Fails with all faults, also if the file would change what the form
-    /// accepts or which submissions are repeats. `place` is the file's name in faults.
+    /// both shapes and must be optional. Fails with all faults, for instance if the file would change a
+    /// built-in field or which submissions are repeats. `place` is the file's name in faults.
     pub fn extend(base: &'static Form, text: &str, place: &str) -> Result<FormFile, Vec<Fault>> {
         Reader::new(text, place).extend(base)
     }
@@ -94,7 +94,7 @@ impl Reader<'_> {
 
     /// Replaces the texts of the form's field `field` in both shapes. Records a fault for each key that is
     /// unknown or would change the field otherwise, and for an example or a default that the field does not
-    /// accept. The file may repeat the field's `type` and `required`.
+    /// accept. The file may repeat the `type` and `required` of the field.
     fn replace_words(&mut self, table: &DeTable<'_>, field: &Field, form: &mut Form) {
         let same_kind = FieldKind::ALL.iter().any(|(name, kind)| {
             *kind == field.kind && table.get("type").is_none_or(|it| it.get_ref().as_str() == Some(name))

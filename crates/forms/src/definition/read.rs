@@ -234,8 +234,8 @@ impl<'a> Reader<'a> {
         name
     }
 
-    /// The settings of the file, in the order of [`SETTINGS`]. Those of a table such as `limits` have dotted
-    /// names; an empty table adds none.
+    /// The settings of the file. Those of a table such as `limits` have dotted names; an empty table adds
+    /// none.
     pub(super) fn settings(&mut self, table: &Table<'_>) -> Settings {
         let mut found = Vec::new();
         for name in SETTINGS {
@@ -424,8 +424,9 @@ impl<'a> Reader<'a> {
     }
 
     /// Sets the limits of the field from `max`, `min` and `step`, whose meaning depends on its kind. Records
-    /// faults; the default replaces a number that is out of range. A `step`, or a limit with decimal places,
-    /// permits them in numbers. Limits of options and lengths are rounded to whole numbers within them.
+    /// faults; the default replaces a number that is out of range. A number field permits decimal places if
+    /// it has a `step` or if one of its limits has decimal places. The limits of choices and lengths are
+    /// rounded to whole numbers within the written limits.
     fn limits(&mut self, table: &Table<'_>, field: &mut Field) {
         use FieldKind::{Choices, Date, Email, Multiline, Number};
         match field.kind {
@@ -480,7 +481,7 @@ impl<'a> Reader<'a> {
     }
 
     /// The number of a key. `None` if the key is missing or, after recording a fault, if its value is not a
-    /// decimal number within `permitted`: TOML's hexadecimal, octal and binary integers are faults, too.
+    /// decimal number within `permitted`. TOML's hexadecimal, octal and binary integers are faults, too.
     fn number(
         &mut self,
         table: &Table<'_>,

@@ -83,7 +83,8 @@ impl ConnTimer {
         self.deadline.set(deadline);
     }
 
-    /// Starts the deadline for a request's header. Has no effect between that byte and the response.
+    /// Starts the deadline for a request's header. Has no effect between the first byte of a request and the
+    /// start of its response.
     pub(crate) fn on_first_byte(&self) {
         if self.phase.get() == RequestPhase::Waiting {
             let deadline = Instant::now() + self.timeouts.header;

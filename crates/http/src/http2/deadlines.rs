@@ -51,10 +51,10 @@ impl Deadlines {
         }
     }
 
-    /// The earliest deadline, at which the server closes the connection: of the header that is being
-    /// received, of each request in progress, and the end of the idle timeout, which does not apply while a
-    /// response is being prepared. It is only [`LAST_REQUEST_GRACE`] if the server stops and no request is in
-    /// progress.
+    /// The earliest deadline, at which the server closes the connection: that of the header that is being
+    /// received, of a request in progress, or the idle timeout. The idle timeout does not apply while a
+    /// response is being prepared. While the connection is being shut down without a request in progress, it
+    /// is [`LAST_REQUEST_GRACE`].
     pub(super) fn next_deadline(&self) -> Instant {
         let quiet = match self.stopping_since {
             Some(since) if self.exchanges.is_empty() => self.quiet_since.max(since) + LAST_REQUEST_GRACE,

@@ -114,8 +114,7 @@ pub(super) fn start(
     Ok(challenge)
 }
 
-/// Orders a certificate whenever one is due, and again after a failure, which it logs ([`delay`]). Never
-/// returns.
+/// Orders a certificate whenever one is due. Logs a failure, and tries again after [`delay`]. Never returns.
 async fn run(client: Arc<Client>) {
     let mut failures = Failures::default();
     loop {
@@ -345,8 +344,8 @@ impl Client {
     }
 
     /// For each name that the authority has not validated yet, prepares the response to the challenge and
-    /// asks the authority to validate the name. Fails at the first name that is not pending, was not ordered
-    /// or has no TLS-ALPN-01 challenge.
+    /// asks the authority to validate the name. Fails at the first such name that is not pending, was not
+    /// ordered or has no TLS-ALPN-01 challenge.
     async fn respond_to_challenges(&self, order: &mut Order) -> Result<(), OrderError> {
         let mut authorizations = order.authorizations();
         while let Some(authorization) = authorizations.next().await {

@@ -21,7 +21,7 @@ pub struct TlsFinding {
 }
 
 /// Checks that the certificate files are usable and valid, cover this host and do not expire soon, and that
-/// the key is not readable by everyone. With ACME, checks that the domains include the host, that the file of
+/// not every user can read the key. With ACME, checks that the domains include the host, that the file of
 /// roots is usable, and that the certificate in the cache, if there is one, does not expire soon. Finds
 /// nothing if TLS is disabled.
 pub fn check_certificate(options: &TlsOptions, host: &str, now: Timestamp) -> Vec<TlsFinding> {
@@ -79,8 +79,8 @@ const ADD_NAME: &str = "add the host: browsers reject a certificate that does no
 const OTHER_NAMES: &str = "get a certificate that covers this host: browsers reject one that does not";
 
 /// Checks the certificate's validity and host, and who may read the key. Calls `add` for each finding:
-/// whether it is an error, and its key, message and hint. Only unusable files are an error, which is then the
-/// only finding.
+/// whether it is an error, and its key, message and hint. If the files cannot be used, that error is the only
+/// finding; all others are warnings.
 fn check_files(
     files: &CertificateFiles,
     (host, host_key): (&str, &str),

@@ -33,8 +33,8 @@ impl TlsSocket {
         self.holds_writes = holds_writes;
     }
 
-    /// Writes the held bytes followed by `slices`. Returns how many bytes of `slices` were written, once all
-    /// held bytes are.
+    /// Writes the held bytes followed by `slices`. Returns only after all held bytes are written, with the
+    /// number of bytes of `slices` that were written.
     fn poll_send(&mut self, cx: &mut Context<'_>, slices: &[IoSlice<'_>]) -> Poll<io::Result<usize>> {
         while !self.held.is_empty() {
             let mut all = [IoSlice::new(&[]); 1 + MAX_SLICES];

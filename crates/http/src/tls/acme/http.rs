@@ -64,10 +64,10 @@ fn https_url(uri: &Uri) -> Result<Url, String> {
     }
 }
 
-/// Sends a request. Of the headers in `head`, passes on only `Content-Type`. Fails if the response is
-/// incomplete, if it has an error status and is not a problem document for a POST, or if it is to a GET and
-/// no directory: with these, the library would panic or report a misleading error. Cuts a `Retry-After` in
-/// seconds to [`MAX_RETRY_AFTER`].
+/// Sends a request. Of the headers in `head`, passes on only `Content-Type`. Fails with a clear message where
+/// the library would panic or report a misleading error: if the response is incomplete, if its status is not
+/// 2xx (except for problem documents in response to a POST), or if a GET does not return a directory. Cuts a
+/// `Retry-After` in seconds to [`MAX_RETRY_AFTER`].
 async fn send_and_check(
     client: &FetchClient,
     head: &Parts,
