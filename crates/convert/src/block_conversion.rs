@@ -82,9 +82,9 @@ impl Converter<'_> {
         out.extend((!formula.tex.is_empty()).then_some(Block::Math(formula.tex)));
     }
 
-    /// Appends the blocks for a block element. A panel follows the label of its tab. A form with a description
-    /// becomes that description. If an empty link covers a `<div>` or the like, links a part of it
-    /// ([`Self::link_card`]). Tabs and form controls produce no blocks, nor, except in exact mode (for
+    /// Appends the blocks for a block element. A panel follows the label of its tab. A form with a
+    /// description becomes that description. If an empty link covers a `<div>` or the like, links a part of
+    /// it ([`Self::link_card`]). Tabs and form controls produce no blocks, nor, except in exact mode (for
     /// fragments), do empty code blocks and quotations.
     fn append_block(&self, id: NodeId, out: &mut Vec<Block>) {
         let dom = self.dom;

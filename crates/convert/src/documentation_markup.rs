@@ -384,7 +384,8 @@ const COPY_LABELS: &[&str] = &[
 /// Whether an element is a button that copies code or a link, judging by its text, the description of its
 /// image, or its title. An element with the role `button` counts unless it leads to another page.
 pub(super) fn is_copy_button(dom: &Dom, id: NodeId) -> bool {
-    let leads_away = || dom.attribute(id, "href").is_some_and(|href| !href.starts_with(['#', 'j']));
+    let is_action = |href: &str| href.starts_with('#') || href.starts_with("javascript:");
+    let leads_away = || dom.attribute(id, "href").is_some_and(|href| !is_action(href));
     if dom.tag(id) != Tag::Button && (dom.attribute(id, "role") != Some("button") || leads_away()) {
         return false;
     }

@@ -239,11 +239,11 @@ fn has_dollar(tex: &str) -> bool {
     false
 }
 
-/// The text of the first `<annotation>` in a MathML formula whose encoding contains `tex`.
+/// The text of the first `<annotation>` in a MathML formula whose encoding names TeX or LaTeX.
 fn tex_annotation(dom: &Dom, math: NodeId) -> Option<String> {
     let is_tex = |&id: &NodeId| {
-        dom.name(id) == "annotation"
-            && dom.attribute(id, "encoding").is_some_and(|e| e.to_ascii_lowercase().contains("tex"))
+        let names_tex = |encoding: &str| encoding.to_ascii_lowercase().replace("text/", "").contains("tex");
+        dom.name(id) == "annotation" && dom.attribute(id, "encoding").is_some_and(names_tex)
     };
     dom.descendants(math).find(is_tex).map(|id| dom.text_content(id))
 }
@@ -366,7 +366,7 @@ mod tests {
 
     #[test]
     fn reads_tex_annotations_and_scripts() {
-        let annotated = "<math><semantics><mi>x</mi><annotation encoding='application/x-tex'>x^2</annotation></semantics></math>";
+        let annotated = "<math><semantics><mi>x</mi><annotation encoding='text/plain'>x squared</annotation><annotation encoding='application/x-tex'>x^2</annotation></semantics></math>";
         let katex = format!(
             "<span class=katex><span class=katex-mathml>{annotated}</span><span aria-hidden=true>x2</span></span>"
         );
