@@ -40,19 +40,38 @@ pub(super) fn element_sources<'a>(html: &'a str, tag: &'a str) -> impl Iterator<
     })
 }
 
-/// Whether an `img` element in the HTML has no `alt` attribute. The word `alt` between spaces or slashes in
-/// the value of another attribute counts as one.
+/// Whether an `img` element in the HTML has no `alt` attribute.
 pub(super) fn has_image_without_alternative(html: &str) -> bool {
     let lower = html.to_ascii_lowercase();
-    let mut tags = lower.match_indices("<img").map(|(at, _)| &lower[at..]);
-    tags.any(|tag| {
-        let tag = &tag[..tag.find('>').unwrap_or(tag.len())];
-        let is_image = tag[4..].starts_with(|c: char| c.is_whitespace() || c == '/');
-        is_image
-            && !tag
-                .split(|c: char| c.is_whitespace() || c == '/')
-                .any(|name| name == "alt" || name.starts_with("alt="))
+    lower.match_indices("<img").any(|(at, start)| {
+        let tag = &lower[at + start.len()..];
+        let is_image = tag.starts_with(|c: char| c.is_whitespace() || c == '/');
+        let names = without_quoted_values(tag);
+        let is_alternative = |word: &str| {
+            let name = word.trim_start_matches('/');
+            name == "alt" || name.starts_with("alt=") || name == "alt/"
+        };
+        is_image && !names.split_whitespace().any(is_alternative)
     })
+}
+
+/// The rest of a tag up to its `>`, with a space instead of each value in quotation marks.
+fn without_quoted_values(tag: &str) -> String {
+    let mut rest = String::new();
+    let mut quote = None;
+    for c in tag.chars() {
+        match (quote, c) {
+            (Some(mark), c) if c == mark => {
+                quote = None;
+                rest.push(' ');
+            }
+            (Some(_), _) => {}
+            (None, '<' | '>') => break,
+            (None, '"' | '\'') => quote = Some(c),
+            (None, c) => rest.push(c),
+        }
+    }
+    rest
 }
 
 /// Elements whose content browsers read as text up to the end tag. Without an end tag, they hide the rest of
@@ -173,4 +192,32 @@ fn find_unclosed(lower: &str, later: &HashSet<String>) -> Vec<usize> {
         }
     }
     unclosed
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_image_without_an_alternative_is_found() {
+        for html in [
+            "<img src=a>",
+            "<p>a</p><IMG/src=/alt/x.png>",
+            "<img src=\"/alt/x.png\"/>",
+            "<img src=a title='an alt text'>",
+            "<img src=\"a\"title=\"alt=\">",
+            "<img src=a><p alt=x>",
+        ] {
+            assert!(has_image_without_alternative(html), "{html}");
+        }
+        for html in [
+            "<img alt>",
+            "<img src=\"a\"alt=\"b\">",
+            "<img/alt=b/>",
+            "<img\nsrc=a ALT = ''>",
+            "<image src=a>",
+        ] {
+            assert!(!has_image_without_alternative(html), "{html}");
+        }
+    }
 }
