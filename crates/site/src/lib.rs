@@ -58,8 +58,6 @@ mod redirects;
 
 // Responses: paths, representations, encodings, and generated files.
 mod content_signals;
-mod encodings;
-pub mod file;
 mod live_reload;
 mod path_registry;
 pub mod resources;
@@ -70,6 +68,7 @@ pub mod fuzzing;
 
 /// Faults in the configuration or the site.
 pub use frontdesk_fault as fault;
+pub use frontdesk_files as file;
 pub use frontdesk_publish::disk_file;
 use frontdesk_site_rules as rules;
 pub use frontdesk_site_rules::path;
@@ -97,9 +96,8 @@ pub use frontdesk_publish::{
 
 // A loaded site, from which the server answers requests.
 pub use confirm::{CONFIRM_PATH, ConfirmPage};
-pub use encodings::Encodings;
-pub use file::File;
 pub use form_answer::{FormMessage, FormPage};
+pub use frontdesk_files::{Encodings, File};
 pub use language::Language;
 pub use live_reload::{RELOAD_SCRIPT, RELOAD_SCRIPT_PATH};
 pub use schedule::{ScheduledPage, format_time, start_of_day};

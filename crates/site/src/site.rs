@@ -12,8 +12,7 @@ use jiff::Timestamp;
 use jiff::civil::Date;
 
 use super::confirm::ConfirmPage;
-use super::encodings::{self, Encodings};
-use super::file::{Encoded, File};
+use super::file::{Encoded, Encodings, File, encode_strongly};
 use super::form_answer::{FormPage, FormPages, THANKS};
 use super::images::LargeImage;
 use super::language::Language;
@@ -583,7 +582,7 @@ impl Site {
     /// missing from the cache, without storing them. Uses all cores, and takes minutes for a large site.
     #[must_use]
     pub fn strengthened_now(&self, cache: &Encodings) -> Self {
-        let strong = |file: &File| cache.read(file.hash).unwrap_or_else(|| encodings::encode_strongly(file));
+        let strong = |file: &File| cache.read(file.hash).unwrap_or_else(|| encode_strongly(file));
         let mut site = self.reencoded(|file| Some(strong(file)));
         site.use_variants_now(cache);
         site
@@ -646,3 +645,6 @@ impl Site {
         files
     }
 }
+
+#[cfg(test)]
+mod encoding_tests;

@@ -14,8 +14,7 @@ use blake3::Hash;
 use bytes::Bytes;
 use frontdesk_media::scale_down;
 
-use super::encodings::Encodings;
-use super::file::{Cache, File};
+use super::file::{Cache, Encodings, File};
 use super::images::{LargeImage, Variant, WIDTHS};
 use super::path;
 use super::site::{Role, Site, SiteEntry};

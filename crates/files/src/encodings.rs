@@ -15,7 +15,8 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use blake3::Hash;
 use bytes::{Buf as _, Bytes};
 
-use super::file::{Effort, Encoded, File, encode};
+use crate::compression::{Effort, Encoded, encode};
+use crate::file::File;
 use frontdesk_negotiate::Encoding;
 use frontdesk_process::cache_folder::{self, begins_with_hash, build_cache_file, parse_cache_file};
 
@@ -47,7 +48,7 @@ impl Encodings {
     }
 
     /// The stored encodings of the body with the hash `content`. `None` if they are missing or damaged.
-    pub(super) fn read(&self, content: Hash) -> Option<Encoded> {
+    pub fn read(&self, content: Hash) -> Option<Encoded> {
         parse_encodings(&fs::read(self.file_path(content)).ok()?.into(), content)
     }
 
@@ -57,7 +58,7 @@ impl Encodings {
     /// that these files do not use yet. Skips files that are not compressible or already strong, and
     /// calls `done` once for each distinct body of the others, the shortest first. Fails at the first file
     /// that cannot be written, or if the cache cannot be listed.
-    pub(super) fn strengthen(
+    pub fn strengthen(
         &self,
         mut files: Vec<&Arc<File>>,
         stop: &AtomicBool,
@@ -90,7 +91,7 @@ impl Encodings {
     }
 
     /// Replaces a file atomically, see [`cache_folder::write_file`].
-    pub(super) fn write_file(&self, name: &str, content: &[u8]) -> io::Result<()> {
+    pub fn write_file(&self, name: &str, content: &[u8]) -> io::Result<()> {
         cache_folder::write_file(&self.folder, name, content)
     }
 
@@ -102,18 +103,14 @@ impl Encodings {
 
     /// Removes the files whose names satisfy `is_ours`, except those in `used`, see
     /// [`cache_folder::remove_files`].
-    pub(super) fn remove_files(
-        &self,
-        is_ours: impl Fn(&str) -> bool,
-        used: &HashSet<String>,
-    ) -> io::Result<()> {
+    pub fn remove_files(&self, is_ours: impl Fn(&str) -> bool, used: &HashSet<String>) -> io::Result<()> {
         cache_folder::remove_files(&self.folder, |name| is_ours(name) && !used.contains(name))
     }
 }
 
-/// Encodes `file` with [`Effort::Strong`]. If it is longer than [`MAX_STRONG`], prepares its quick encodings
-/// and returns those. `None` for an encoding that is not smaller than the body.
-pub(super) fn encode_strongly(file: &File) -> Encoded {
+/// Encodes `file` with [`Effort::Strong`]. If it is longer than 512 KiB, prepares its quick encodings and
+/// returns those. `None` for an encoding that is not smaller than the body.
+pub fn encode_strongly(file: &File) -> Encoded {
     if file.unencoded().memory_len() > MAX_STRONG {
         file.compress();
         return Encoding::PREFERENCE
@@ -157,35 +154,17 @@ fn parse_encodings(file: &Bytes, content: Hash) -> Option<Encoded> {
 
 #[cfg(test)]
 mod tests {
-    use std::os::unix::fs::PermissionsExt as _;
-
-    use frontdesk_process::page_spill::PageSpill;
-
     use super::*;
     use crate::file::Cache;
-    use crate::{Page, PagesOptions, Role, Site, SiteEntry};
 
-    const TEXT: &str = "text/plain; charset=utf-8";
-
-    fn site(texts: &[&str]) -> Site {
-        let missing = Arc::new(File::new(TEXT, Cache::Revalidate, "none"));
-        let page = Page { html: missing.clone(), markdown: missing, path: "/".into(), twin: "/".into() };
-        let options = PagesOptions { base_url: "https://www.example.com".into(), ..PagesOptions::default() };
-        let mut site = Site::new(&options, page);
-        for (number, text) in texts.iter().enumerate() {
-            site.insert_resource(
-                &format!("/{number}"),
-                File::new(TEXT, Cache::Revalidate, (*text).to_owned()),
-            );
-        }
-        site
+    fn files(texts: &[&str]) -> Vec<Arc<File>> {
+        let file =
+            |text: &&str| File::new("text/plain; charset=utf-8", Cache::Revalidate, (*text).to_owned());
+        texts.iter().map(|text| Arc::new(file(text))).collect()
     }
 
-    fn file(site: &Site, path: &str) -> Arc<File> {
-        match site.get(path) {
-            Some(SiteEntry::File(file, Role::Resource)) => file.clone(),
-            other => panic!("{other:?}"),
-        }
+    fn strengthen(texts: &[&str], encodings: &Encodings, stop: &AtomicBool) -> io::Result<bool> {
+        encodings.strengthen(files(texts).iter().collect(), stop, |_| {})
     }
 
     fn names(encodings: &Encodings) -> Vec<String> {
@@ -199,84 +178,11 @@ mod tests {
     static GO: AtomicBool = AtomicBool::new(false);
 
     #[test]
-    fn cached_encodings_are_used_by_the_next_start() {
-        let folder = tempfile::tempdir().expect("a folder");
-        let encodings = Encodings::new(folder.path().join("encodings"));
-        let text = "A line that repeats itself, more or less.\n".repeat(50);
-        let first = site(&[&text, "short"]);
-        first.compress(usize::MAX, Some(&encodings));
-        let quick = file(&first, "/0").body(Encoding::Gzip).etag().to_owned();
-        assert!(first.strengthen(&encodings, &GO).expect("the cache is writable"));
-        assert_eq!(names(&encodings).len(), 1, "the short text is sent unencoded");
-        let mode = |path: &std::path::Path| {
-            fs::metadata(path).expect("the file exists").permissions().mode() & 0o777
-        };
-        assert_eq!(mode(&encodings.folder), 0o700);
-        assert_eq!(mode(&encodings.folder.join(&names(&encodings)[0])), 0o600);
-        assert!(
-            first.strengthen(&encodings, &GO).expect("the cache is readable"),
-            "this site does not use them yet"
-        );
-        let with_them = first.strengthened(&encodings);
-        assert!(
-            !with_them.strengthen(&encodings, &GO).expect("the cache is readable"),
-            "no encodings are missing"
-        );
-
-        let second = site(&[&text]);
-        second.compress(usize::MAX, Some(&encodings));
-        let (strong, swapped) = (file(&second, "/0"), file(&first.strengthened(&encodings), "/0"));
-        assert!(strong.is_strong() && swapped.is_strong() && !file(&first, "/0").is_strong());
-        for encoding in Encoding::PREFERENCE {
-            assert!(strong.has_encoding(encoding));
-            assert_eq!(strong.body(encoding).bytes, swapped.body(encoding).bytes);
-        }
-        assert_ne!(strong.body(Encoding::Gzip).etag(), quick, "different bytes have a different ETag");
-        assert_eq!(strong.unencoded().etag(), file(&first, "/0").unencoded().etag());
-        let mut unpacked = Vec::new();
-        brotli_decompressor::BrotliDecompress(&mut &strong.body(Encoding::Brotli).bytes[..], &mut unpacked)
-            .expect("brotli");
-        assert_eq!(unpacked, text.as_bytes());
-    }
-
-    #[test]
-    fn quick_encodings_of_a_large_site_are_on_disk() {
-        let folder = tempfile::tempdir_in(env!("CARGO_MANIFEST_DIR")).expect("a folder");
-        let mut spill = PageSpill::new(vec![folder.path().to_owned()]);
-        spill.set_min_total(1);
-        spill.begin(1);
-        let spill = Arc::new(spill);
-        let long: String = (0..20_000_u64).map(|n| format!("{:x} ", n.wrapping_mul(n) % 9_973)).collect();
-        let mut site = site(&[&long]);
-        site.spills = vec![spill.clone()];
-        site.compress(usize::MAX, None);
-        // Forgets what is mapped: the bytes are then read from the file.
-        spill.note_read(usize::MAX / 2);
-        let body = file(&site, "/0");
-        let gzip = &body.body(Encoding::Gzip).bytes;
-        let mut unpacked = String::new();
-        std::io::Read::read_to_string(&mut flate2::read::GzDecoder::new(&gzip[..]), &mut unpacked)
-            .expect("gzip");
-        assert_eq!(unpacked, long);
-        let maps = fs::read_to_string("/proc/self/maps").expect("Linux");
-        let is_mapped = |encoding| {
-            let address = body.body(encoding).bytes.as_ptr() as usize;
-            maps.lines().filter(|line| line.ends_with(" (deleted)")).any(|line| {
-                let range = line.split(' ').next().and_then(|range| range.split_once('-'));
-                let parse = |text| usize::from_str_radix(text, 16).expect("an address");
-                range.is_some_and(|(start, end)| (parse(start)..parse(end)).contains(&address))
-            })
-        };
-        assert!(Encoding::PREFERENCE.into_iter().all(is_mapped), "{maps}");
-    }
-
-    #[test]
     fn damaged_files_count_as_missing() {
         let folder = tempfile::tempdir().expect("a folder");
         let encodings = Encodings::new(folder.path());
         let text = "A line that repeats itself.\n".repeat(20);
-        let site = site(&[&text]);
-        site.strengthen(&encodings, &GO).expect("the cache is writable");
+        strengthen(&[&text], &encodings, &GO).expect("the cache is writable");
         let content = blake3::hash(text.as_bytes());
         let whole = fs::read(encodings.file_path(content)).expect("the file exists");
         assert!(encodings.read(content).is_some());
@@ -300,7 +206,7 @@ mod tests {
         );
         // The next run repairs the damaged file.
         fs::write(encodings.file_path(content), &whole[..40]).expect("the cache is writable");
-        assert!(site.strengthen(&encodings, &GO).expect("the cache is writable"));
+        assert!(strengthen(&[&text], &encodings, &GO).expect("the cache is writable"));
         assert_eq!(fs::read(encodings.file_path(content)).expect("the file exists"), whole);
     }
 
@@ -309,19 +215,19 @@ mod tests {
         let folder = tempfile::tempdir().expect("a folder");
         let encodings = Encodings::new(folder.path());
         let [one, two] = ["One line of many.\n", "Two lines of many.\n"].map(|line| line.repeat(30));
-        site(&[&one, &two]).strengthen(&encodings, &GO).expect("the cache is writable");
+        strengthen(&[&one, &two], &encodings, &GO).expect("the cache is writable");
         assert_eq!(names(&encodings).len(), 2);
         let of = |text: &str| blake3::hash(text.as_bytes()).to_hex().to_string();
         let draft = format!("{}.1", of(&two));
         for other in ["inbox.sqlite", draft.as_str()] {
             fs::write(folder.path().join(other), "x").expect("the cache is writable");
         }
-        site(&[&one]).strengthen(&encodings, &GO).expect("the cache is writable");
+        strengthen(&[&one], &encodings, &GO).expect("the cache is writable");
         let mut left = [of(&one), "inbox.sqlite".to_owned(), draft];
         left.sort();
         assert_eq!(names(&encodings), left);
         let stopped = AtomicBool::new(true);
-        assert!(!site(&[&two]).strengthen(&encodings, &stopped).expect("stops before writing"));
+        assert!(!strengthen(&[&two], &encodings, &stopped).expect("stops before writing"));
         assert_eq!(names(&encodings), left);
     }
 
@@ -330,23 +236,12 @@ mod tests {
         let folder = tempfile::tempdir().expect("a folder");
         let data = folder.path().join("data");
         let encodings = Encodings::new(data.join("encodings"));
-        let site = site(&["A line that repeats itself.\n".repeat(20).as_str()]);
-        let error = site.strengthen(&encodings, &GO).expect_err("the data folder is missing");
+        let text = "A line that repeats itself.\n".repeat(20);
+        let error = strengthen(&[&text], &encodings, &GO).expect_err("the data folder is missing");
         assert_eq!(error.kind(), io::ErrorKind::NotFound);
         assert!(!data.exists());
         fs::create_dir(&data).expect("the parent exists");
-        assert!(site.strengthen(&encodings, &GO).expect("the cache is writable"));
+        assert!(strengthen(&[&text], &encodings, &GO).expect("the cache is writable"));
         assert_eq!(names(&encodings).len(), 1);
-    }
-
-    #[test]
-    fn files_are_served_if_the_cache_cannot_be_written() {
-        let folder = tempfile::tempdir().expect("a folder");
-        fs::write(folder.path().join("file"), "x").expect("the cache is writable");
-        let encodings = Encodings::new(folder.path().join("file/encodings"));
-        let site = site(&["A line that repeats itself.\n".repeat(20).as_str()]);
-        site.compress(usize::MAX, Some(&encodings));
-        assert!(file(&site, "/0").has_encoding(Encoding::Brotli));
-        assert!(site.strengthen(&encodings, &GO).is_err());
     }
 }

@@ -1,18 +1,16 @@
 //! Response bodies, kept in memory in every encoding that is worth sending, or on the disk.
 
-use std::io::Write as _;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, OnceLock};
 
 use bytes::Bytes;
-use compu::encoder::{BrotliC, BrotliOptions, BrotliQuality, EncodeOp, EncodeStatus, Encoder as _};
 use http::header::ACCESS_CONTROL_ALLOW_ORIGIN;
 use http::{HeaderName, HeaderValue};
 
+use crate::compression::{Effort, Encoded, encode, is_worth_compressing};
 use frontdesk_negotiate::Encoding;
 use frontdesk_process::page_spill::PageSpill;
 use frontdesk_publish::disk_file::DiskFile;
-use frontdesk_publish::media_type::media_type;
 
 /// How long caches may use a response without revalidation.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -35,7 +33,7 @@ impl Cache {
 
 /// The bytes of a file, with their hash.
 #[derive(Debug, Clone)]
-pub(super) struct Blob {
+pub struct Blob {
     /// The content; empty if it is on the disk.
     pub bytes: Bytes,
     pub hash: blake3::Hash,
@@ -71,7 +69,7 @@ pub fn fingerprint(bytes: &[u8], length: usize) -> String {
 }
 
 /// The value of `doc_version` in the front matter of a page's Markdown, which changes with the page's text.
-pub(super) fn document_version(markdown: &str) -> String {
+pub fn document_version(markdown: &str) -> String {
     fingerprint(markdown.as_bytes(), 12)
 }
 
@@ -110,12 +108,12 @@ impl EncodedBody {
     }
 
     /// The length of the content in bytes; 0 if it is on the disk.
-    pub(super) fn memory_len(&self) -> usize {
+    pub fn memory_len(&self) -> usize {
         self.parts.as_ref().map_or(self.bytes.len(), |parts| parts.length)
     }
 
     /// The content in one piece; empty if it is on the disk. Copies the content if it consists of parts.
-    pub(super) fn in_one_piece(&self) -> Bytes {
+    pub fn in_one_piece(&self) -> Bytes {
         self.parts.as_ref().map_or_else(|| self.bytes.clone(), |parts| parts.pieces.concat().into())
     }
 
@@ -162,7 +160,7 @@ pub struct File {
     /// and for files on the disk.
     pub compressible: bool,
     /// The hash of the unencoded body, or, for [`File::joined`], of the parts that determine it.
-    pub(super) hash: blake3::Hash,
+    pub hash: blake3::Hash,
     identity: EncodedBody,
     /// The encodings, in the order of [`Encoding::PREFERENCE`]. An empty cell is not prepared yet, and `None`
     /// is not worth sending.
@@ -170,24 +168,20 @@ pub struct File {
     is_strong: AtomicBool,
 }
 
-/// Minimum size in bytes of a body that is encoded. For smaller bodies, the additional header outweighs the
-/// saving.
-const MIN_COMPRESSED: usize = 200;
-
 /// Number of hexadecimal digits of the content hash in an `ETag`: 88 bits, enough to rule out accidental
 /// collisions.
 const ETAG_DIGITS: usize = 22;
 
 /// The header that permits pages of other origins to read a file in `/.well-known/`, as NIP-05, Matrix,
 /// SEP-1 and others require. `None` for other paths.
-pub(super) fn cors_header(path: &str) -> Option<(HeaderName, HeaderValue)> {
+pub fn cors_header(path: &str) -> Option<(HeaderName, HeaderValue)> {
     let header = || (ACCESS_CONTROL_ALLOW_ORIGIN, HeaderValue::from_static("*"));
     path.starts_with("/.well-known/").then(header)
 }
 
 /// The header of a page's Markdown if a `<meta>` in the HTML asks crawlers not to index the page: Markdown
 /// has no such element.
-pub(super) fn noindex_header() -> (HeaderName, HeaderValue) {
+pub fn noindex_header() -> (HeaderName, HeaderValue) {
     (HeaderName::from_static("x-robots-tag"), HeaderValue::from_static("noindex"))
 }
 
@@ -197,8 +191,8 @@ impl File {
     }
 
     /// A file without `Link`, additional headers and encodings. It is compressible if its media type
-    /// compresses well and its body in memory has at least [`MIN_COMPRESSED`] bytes.
-    pub(super) fn from_blob(media_type: &'static str, cache: Cache, blob: Blob) -> Self {
+    /// compresses well and its body in memory has at least 200 bytes.
+    pub fn from_blob(media_type: &'static str, cache: Cache, blob: Blob) -> Self {
         let etag = format!("\"{}\"", blob.fingerprint(ETAG_DIGITS));
         Self {
             media_type,
@@ -294,7 +288,7 @@ impl File {
 
     /// Like [`File::compress`]. `keep` stores an encoding. It must not keep unused capacity of the `Vec`, as
     /// `Bytes::from` does, because that is several times the content's length.
-    pub(super) fn compress_to(&self, keep: impl Fn(Vec<u8>) -> Bytes) {
+    pub fn compress_to(&self, keep: impl Fn(Vec<u8>) -> Bytes) {
         if !self.awaits_compression() {
             return;
         }
@@ -325,7 +319,7 @@ impl File {
 
     /// Prepares the missing encodings from the result of an earlier `encode_strongly`. The file counts as
     /// strong only if none of its encodings was prepared before.
-    pub(super) fn use_strong_encodings(&self, encoded: &Encoded) {
+    pub fn use_strong_encodings(&self, encoded: &Encoded) {
         if self.encoded.iter().all(|slot| slot.get().is_none()) {
             self.is_strong.store(true, Ordering::Relaxed);
         }
@@ -334,18 +328,19 @@ impl File {
 
     /// Copies the missing encodings from `other`, which must have the same body, and whether they are strong.
     /// Encodings that `other` lacks count as not worth sending, so compress it first.
-    pub(super) fn copy_encodings_from(&self, other: &Self) {
+    pub fn copy_encodings_from(&self, other: &Self) {
         self.is_strong.store(other.is_strong(), Ordering::Relaxed);
         self.prepare_missing(|_, encoding| other.prepared_body(encoding).map(|body| body.bytes.clone()));
     }
 
     /// Whether all encodings come from `encode_strongly`, so that the background thread cannot improve them.
-    pub(super) fn is_strong(&self) -> bool {
+    pub fn is_strong(&self) -> bool {
         self.is_strong.load(Ordering::Relaxed)
     }
 
     /// A copy of the file with its headers, but only the unencoded body.
-    pub(super) fn without_encodings(&self) -> Self {
+    #[must_use]
+    pub fn without_encodings(&self) -> Self {
         let EncodedBody { bytes, disk, parts, .. } = &self.identity;
         let blob = Blob { bytes: bytes.clone(), hash: self.hash, disk: disk.clone() };
         let mut file = Self::from_blob(self.media_type, self.cache, blob);
@@ -364,129 +359,11 @@ impl File {
     }
 }
 
-/// The encodings of one body, in the order of [`Encoding::PREFERENCE`]. `None` for an encoding that is not
-/// worth sending.
-pub(super) type Encoded = [Option<Bytes>; 3];
-
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Effort {
-    /// Takes milliseconds. Used when the server starts, and while a visitor waits for the result.
-    Quick,
-    /// Takes seconds. Used for exports, and in the background of a running server.
-    Strong,
-}
-
-/// Brotli's levels for `Effort::Quick` and [`Effort::Strong`]. Debug builds use lower levels: the highest
-/// level takes half a second for a four-page site, and would delay every test that starts a server.
-const BROTLI_LEVELS: (BrotliQuality, BrotliQuality) = if cfg!(debug_assertions) {
-    (BrotliQuality::Q2, BrotliQuality::Q5)
-} else {
-    (BrotliQuality::Q6, BrotliQuality::Q11)
-};
-
-/// The level of gzip for [`Effort::Quick`].
-const QUICK_GZIP_LEVEL: u32 = 7;
-
-/// The approximate number of bytes by which the output of gzip with [`Effort::Quick`] grows if `bytes` follow
-/// `context`, whose last 32 KiB count. If the encoder fails, the length of `bytes`.
-pub(super) fn gzip_size_after(context: &[u8], bytes: &[u8]) -> usize {
-    let mut encoder = flate2::Compress::new(flate2::Compression::new(QUICK_GZIP_LEVEL), false);
-    // Reserve more space than the input has: incompressible text is stored in blocks, each with a header of
-    // five bytes.
-    let mut output = Vec::with_capacity(bytes.len() + bytes.len() / 1_000 + 64);
-    let known = if context.is_empty() { Ok(0) } else { encoder.set_dictionary(context) };
-    let end = known.and_then(|_| encoder.compress_vec(bytes, &mut output, flate2::FlushCompress::Finish));
-    if matches!(end, Ok(flate2::Status::StreamEnd)) { output.len() } else { bytes.len() }
-}
-
-/// Compresses `bytes`. `None` for identity, or if the encoder fails, which cannot happen when it writes to
-/// memory.
-pub(super) fn encode(encoding: Encoding, bytes: &[u8], effort: Effort) -> Option<Vec<u8>> {
-    // For a 28 KB page, gzip and zstd gain little above the quick levels. Brotli compresses it to 6.7 KB in
-    // 0.4 ms at the quick level, and to 5.9 KB in 22 ms at its highest level, which is too slow for a server
-    // start.
-    let is_quick = effort == Effort::Quick;
-    match encoding {
-        Encoding::Identity => None,
-        Encoding::Gzip => {
-            let level = flate2::Compression::new(if is_quick { QUICK_GZIP_LEVEL } else { 9 });
-            let mut encoder = flate2::write::GzEncoder::new(Vec::new(), level);
-            encoder.write_all(bytes).ok()?;
-            encoder.finish().ok()
-        }
-        Encoding::Brotli => {
-            let level = if is_quick { BROTLI_LEVELS.0 } else { BROTLI_LEVELS.1 };
-            let mut encoder = BrotliC::new(BrotliOptions::new().quality(level))?;
-            let mut output = Vec::new();
-            let result = encoder.encode_vec_full(bytes, &mut output, EncodeOp::Finish).ok()?;
-            (result.status == EncodeStatus::Finished).then_some(output)
-        }
-        Encoding::Zstd => zstd::bulk::compress(bytes, if is_quick { 9 } else { 19 }).ok(),
-    }
-}
-
-/// Files longer than this, in bytes, are served from the disk if [`is_served_from_disk`] permits it for their
-/// format.
-const MIN_ON_DISK: u64 = 256 << 10;
-
-/// Whether a file of this name and length is served from the disk: if it is longer than [`MIN_ON_DISK`] and
-/// has an extension. Fonts are not, nor are texts and other formats that compress well, except PDF: their
-/// encodings are in memory. Images are not if `needs_images` says that the load needs their content.
-pub(super) fn is_served_from_disk(name: &str, length: u64, needs_images: bool) -> bool {
-    // The type of a file without an extension may depend on its content.
-    let has_extension = name.rsplit('/').next().is_some_and(|file| file.contains('.'));
-    let is_kept = match media_type(name) {
-        "application/pdf" => false,
-        other if other.starts_with("image/") && needs_images => true,
-        other => other.starts_with("font/") || is_compressible(other),
-    };
-    length > MIN_ON_DISK && has_extension && !is_kept
-}
-
-/// The media types that compress well, apart from `text/…`, `…+json` and `…+xml`.
-#[rustfmt::skip]
-const COMPRESSIBLE: [&str; 13] = [
-    "application/json", "application/json5", "application/pdf", "application/rtf", "application/vnd.apple.mpegurl",
-    "application/vnd.ms-fontobject", "application/wasm", "application/x-subrip", "application/xml", "font/otf", "font/ttf",
-    "image/bmp", "image/x-icon",
-];
-
-/// Whether a body of this media type, with `length` bytes in memory, compresses well and is long enough.
-fn is_worth_compressing(media_type: &str, length: usize) -> bool {
-    is_compressible(media_type) && length >= MIN_COMPRESSED
-}
-
-/// Whether bodies of this media type compress well. Ignores the parameters of the type.
-fn is_compressible(media_type: &str) -> bool {
-    let name = media_type.split(';').next().unwrap_or_default();
-    name.starts_with("text/")
-        || ["+json", "+xml"].iter().any(|ending| name.ends_with(ending))
-        || COMPRESSIBLE.contains(&name)
-}
-
 #[cfg(test)]
 mod tests {
     use std::io::Read as _;
 
     use super::*;
-
-    #[test]
-    fn only_large_files_of_compressed_formats_are_served_from_the_disk() {
-        let check = |name: &str, length: u64, needs_images: bool, expected: bool| {
-            assert_eq!(is_served_from_disk(name, length, needs_images), expected, "{name} {length}");
-        };
-        for name in ["film.mp4", "talk.mp3", "a/guide.pdf", "a.zip", "a.tar.gz", "data.bin"] {
-            check(name, MIN_ON_DISK + 1, true, true);
-            check(name, MIN_ON_DISK, true, false);
-        }
-        for name in
-            ["page.html", "a.css", "a.js", "a.md", "a.json", "a.svg", "a.csv", "a.woff2", "data", "a.b/data"]
-        {
-            check(name, 1 << 30, false, false);
-        }
-        check("photo.jpg", 1 << 20, true, false);
-        check("photo.jpg", 1 << 20, false, true);
-    }
 
     #[test]
     fn joined_files_have_a_validator_for_their_content() {

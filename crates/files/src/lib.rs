@@ -1,0 +1,13 @@
+//! Files as the server sends them: bodies with their headers, validators and encodings.
+
+#![cfg_attr(test, allow(clippy::disallowed_methods, reason = "tests read clocks and wait"))]
+
+mod compression;
+mod encodings;
+mod file;
+
+pub use compression::{Effort, Encoded, encode, gzip_size_after, is_served_from_disk};
+pub use encodings::{Encodings, encode_strongly};
+pub use file::{
+    Blob, CACHE_SLOTS, Cache, EncodedBody, File, cors_header, document_version, fingerprint, noindex_header,
+};
