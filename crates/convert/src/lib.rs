@@ -205,7 +205,7 @@ pub const COUNTED_LETTERS: usize = 1000;
 pub fn convert(html: &str, options: &Options) -> Converted {
     let mut dom = parse::parse(html);
     let base = clean::base_url(&dom, options.url.as_ref());
-    let (mut metadata, mut titles, redirect) =
+    let (mut metadata, mut titles) =
         metadata::read_metadata(&dom, options.url.as_ref(), options.site_name.as_deref());
     let is_home = options.url.as_ref().is_some_and(|url| url.path() == "/");
     let has_math = math::has_math_script(&dom);
@@ -258,8 +258,9 @@ pub fn convert(html: &str, options: &Options) -> Converted {
     }
     let mut markdown = writer::write_markdown(&blocks, limit);
     // Agents do not follow `<meta>` redirects, so the page links to its target.
+    let redirect = metadata.redirect.as_ref();
     if let Some(target) = redirect.filter(|target| !markdown.contains(&format!("]({target})"))) {
-        document::add_link(&mut blocks, &target);
+        document::add_link(&mut blocks, target);
         markdown = writer::write_markdown(&blocks, limit);
     }
     let is_truncated = dom.is_truncated || markdown.len() > limit;

@@ -1,11 +1,12 @@
 //! Reads a page's metadata from Open Graph, JSON-LD and `<meta>`, and writes it as front matter.
 
-use super::clean::base_url;
+use super::clean::{base_url, count_page_letters};
 use super::dom::{DOCUMENT, Dom, NodeId, Tag, collapse};
 use super::media;
 use super::parse::parse;
 use super::spacing::shown_text;
 use serde_json::Value;
+use std::cell::LazyCell;
 use std::collections::{HashMap, HashSet};
 use url::{Position, Url};
 
@@ -26,6 +27,9 @@ pub struct Metadata {
     /// A BCP 47 language tag.
     pub language: Option<String>,
     pub image: Option<String>,
+    /// The first usable address to which the page redirects with `<meta>`. An address of the page itself,
+    /// with any fragment, only reloads it and does not count.
+    pub redirect: Option<String>,
     /// Whether the page asks search engines not to list it, or redirects to another page with `<meta>`.
     pub is_unlisted: bool,
 }
@@ -35,16 +39,10 @@ const MAX_VALUE: usize = 1000;
 
 /// Reads the metadata of the page at `url` except its title. The author and the dates come from JSON-LD if it
 /// has them, other values from `<meta>` first. The title depends on the headings of the main region, so the
-/// second value has the declared titles to choose from. The third is the first usable address to which the
-/// page redirects with `<meta>`, escaped for Markdown. A redirect to `url` itself, with any fragment, only
-/// reloads the page and does not count.
+/// second value has the declared titles to choose from.
 ///
 /// `site_name` is the name of the site, if the caller knows it.
-pub(super) fn read_metadata(
-    dom: &Dom,
-    url: Option<&Url>,
-    site_name: Option<&str>,
-) -> (Metadata, Titles, Option<String>) {
+pub(super) fn read_metadata(dom: &Dom, url: Option<&Url>, site_name: Option<&str>) -> (Metadata, Titles) {
     let base = base_url(dom, url);
     let base = base.as_ref();
     let head = Head::read(dom, base);
@@ -82,9 +80,10 @@ pub(super) fn read_metadata(
         language: head.language.clone().or_else(|| Some(first(LANGUAGE)?.replace('_', "-"))),
         image: first(&["og:image", "twitter:image"]).and_then(resolve),
         is_unlisted: redirect.is_some() || head.forbids_index(),
+        redirect,
         site,
     };
-    (metadata, titles, redirect)
+    (metadata, titles)
 }
 
 /// The names of `<meta>` values with the publication date, with the date of the last change, with an author,
@@ -397,13 +396,22 @@ fn refresh_target(content: &str) -> Option<&str> {
     Some(target.trim().trim_matches(['"', '\''])).filter(|target| !target.is_empty())
 }
 
+/// Whether a page has almost no text, and a script that leads elsewhere. A page with text may lead visitors
+/// without scripts to a simpler page, which is no redirect for others.
+fn only_redirects(dom: &Dom) -> bool {
+    const MAX_LETTERS: usize = 200;
+    let leads_elsewhere = |id| dom.tag(id) == Tag::Script && dom.text_content(id).contains("location");
+    count_page_letters(dom, MAX_LETTERS) < MAX_LETTERS && dom.descendants(DOCUMENT).any(leads_elsewhere)
+}
+
 impl Head {
     /// Reads the whole document, because pages may have `<meta>` in the body. Of several titles, the first
     /// one with text outside of drawings counts, and of several canonical links, the last one with an
-    /// address. Leaves out redirects in `<noscript>`, dates of parts ([`is_of_part`]), and several different
-    /// values of `datePublished` or of `dateModified`.
+    /// address. Leaves out redirects in `<noscript>` unless the page [`only_redirects`], dates of parts
+    /// ([`is_of_part`]), and several different values of `datePublished` or of `dateModified`.
     fn read(dom: &Dom, base: Option<&Url>) -> Self {
         let mut head = Self::default();
+        let only_redirects = LazyCell::new(|| only_redirects(dom));
         let is = |id, name, value: &str| {
             dom.attribute(id, name).is_some_and(|own| own.eq_ignore_ascii_case(value))
         };
@@ -426,7 +434,9 @@ impl Head {
                     head.logos.push(clip_value(&shown_text(dom, id)));
                 }
                 Tag::Meta => {
-                    if is(id, "http-equiv", "refresh") && !dom.is_in(id, &[Tag::Noscript]) {
+                    if is(id, "http-equiv", "refresh")
+                        && (!dom.is_in(id, &[Tag::Noscript]) || *only_redirects)
+                    {
                         let target = refresh_target(dom.attribute(id, "content").unwrap_or_default());
                         head.redirects.extend(target.map(clip_value));
                     }
@@ -678,7 +688,7 @@ mod tests {
             "author":[{"name":"Ada"},{"name":"Bob"}],"datePublished":"2026-01-02"}]}</script>"#,
         );
         let base = Url::parse("https://example.com/x").expect("a URL");
-        let (mut metadata, titles, _) = read_metadata(&dom, Some(&base), None);
+        let (mut metadata, titles) = read_metadata(&dom, Some(&base), None);
         metadata.title = titles.choose(&dom, DOCUMENT, false, false);
         let front_matter = metadata.front_matter(&[]);
         let expected = "---\ntitle: \"A: \\\"guide\\\"\"\ndescription: What it is\nurl: \"https://example.com/a\"\nsite: Site\n\
@@ -827,11 +837,22 @@ mod tests {
             ("<meta http-equiv=refresh content='curl'>", None),
             ("<meta http-equiv=refresh content='url=/b/'>", None),
             ("<meta http-equiv=refresh content='; url=/b/'>", None),
-            ("<noscript><meta http-equiv=refresh content='0; url=/b/'></noscript>", None),
+            (
+                "<title>Redirecting</title><noscript><meta http-equiv=refresh content='1; url=latest/'></noscript>\
+                 <script>location.replace('latest/')</script>",
+                Some("https://example.com/a/latest/"),
+            ),
+            (
+                &format!(
+                    "<noscript><meta http-equiv=refresh content='0; url=/b/'></noscript><p>{}",
+                    "a ".repeat(200)
+                ),
+                None,
+            ),
         ] {
             let dom = parse(&format!("<!doctype html>{head}<p>Text"));
-            let (metadata, _, redirect) = read_metadata(&dom, Some(&url), None);
-            assert_eq!((redirect.as_deref(), metadata.is_unlisted), (expected, expected.is_some()), "{head}");
+            let Metadata { redirect, is_unlisted, .. } = read_metadata(&dom, Some(&url), None).0;
+            assert_eq!((redirect.as_deref(), is_unlisted), (expected, expected.is_some()), "{head}");
         }
     }
 

@@ -10,6 +10,7 @@ mod converter;
 mod form_controls;
 mod forms;
 mod headers;
+mod home_page;
 mod html_pages;
 mod urls;
 
@@ -136,6 +137,8 @@ pub(super) struct Prebuilt {
     pub forms: Vec<&'static str>,
     /// The path under which the build is served, with a slash at both ends.
     mount: String,
+    /// The name of the site, if the titles of the pages have it in common.
+    site_name: Option<String>,
 }
 
 #[derive(Debug)]
@@ -202,6 +205,7 @@ impl BuildCache {
             headers: RuleList::default(),
             forms: Vec::new(),
             mount: build.mount.clone(),
+            site_name: None,
         };
         for file in &others {
             let policy = file_policy(media_type(&file.name));
@@ -250,6 +254,7 @@ impl BuildCache {
             .pages
             .sort_unstable_by(|a, b| (a.path != build.mount, &a.path).cmp(&(b.path != build.mount, &b.path)));
         prebuilt.headers = headers;
+        prebuilt.site_name = site_name;
         Ok(prebuilt)
     }
 
@@ -629,25 +634,6 @@ impl Prebuilt {
         for page in &self.pages {
             page.twins.iter().chain(&page.redirects).for_each(|path| names.add_secondary(path.clone()));
         }
-    }
-
-    /// A copy of `options`, with a missing title or description taken from the build's home page, or else
-    /// from the page to which a rule for its path leads.
-    pub fn complete(&self, options: &PagesOptions) -> PagesOptions {
-        let mut options = options.clone();
-        let target = self.redirects.iter().find_map(|rule| rule.target(&self.mount, None));
-        let homes = [Some(&self.mount), target.as_ref()];
-        let home =
-            homes.into_iter().flatten().find_map(|path| self.pages.iter().find(|page| page.path == *path));
-        let home = home.map(|home| home.metadata.clone()).unwrap_or_default();
-        let fill = |text: &mut String, value: Option<String>| {
-            if text.is_empty() {
-                *text = value.unwrap_or_default();
-            }
-        };
-        fill(&mut options.title, home.site.or(home.title));
-        fill(&mut options.description, home.description);
-        options
     }
 
     /// Inserts the pages, files, redirects and rules into a site. Pages, 404 pages and files replace those

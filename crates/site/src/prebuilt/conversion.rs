@@ -72,6 +72,7 @@ struct MetadataFields {
     modified: Option<String>,
     language: Option<String>,
     image: Option<String>,
+    redirect: Option<String>,
     is_unlisted: bool,
 }
 

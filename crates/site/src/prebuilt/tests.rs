@@ -856,6 +856,28 @@ fn texts_that_are_not_configured_come_from_the_home_page() {
     assert_eq!((options.title.as_str(), options.description.as_str()), ("Acme", "What we make"));
     bench.options.title = "Own".into();
     assert_eq!(bench.load().options.title, "Own");
+    // The name that the titles have in common, and a home page that only redirects.
+    let titled =
+        |title: &str| format!("<html><head><title>{title}</title></head><body><h1>{title}</h1><p>Text");
+    let home = titled("Home | Cranes");
+    let [about, team] = ["About | Cranes", "Team | Cranes"].map(titled);
+    let redirect = "<html><head><title>Redirecting</title>\
+        <meta http-equiv=refresh content='0; url=https://www.example.com/en/index.html'></head><body>";
+    for files in [
+        vec![("index.html", &*home), ("about.html", &about), ("team.html", &team)],
+        vec![
+            ("index.html", redirect),
+            ("en/index.html", &home),
+            ("about.html", &about),
+            ("team.html", &team),
+        ],
+        vec![
+            ("index.html", redirect),
+            ("en/index.html", "<html><head><title>Cranes</title></head><body><p>Text"),
+        ],
+    ] {
+        assert_eq!(Bench::new(&files).load().options.title, "Cranes", "{files:?}");
+    }
 }
 
 #[test]
