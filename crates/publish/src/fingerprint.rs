@@ -13,7 +13,7 @@ const BUNDLED: [&str; 12] =
 /// Whether a file's name contains a hash of its content, so that caches may keep the file forever: after a
 /// `.`, `-` or `_`, at least eight hexadecimal digits in lower case, or, for files in the folders and of the
 /// types that bundlers write, eight letters in both cases and digits. `false` in doubtful cases, because
-/// dates, words and UUIDs can look like hashes. `true` for all files in the bundlers' own folders, such as
+/// dates, words and ids can look like hashes. `true` for all files in the bundlers' own folders, such as
 /// `_astro/`; in `_nuxt/builds/`, only for those in `meta/`. `name` may be a path.
 pub fn is_fingerprinted(name: &str) -> bool {
     let is_below =
@@ -35,7 +35,7 @@ pub fn is_fingerprinted(name: &str) -> bool {
         let has = |is: fn(&u8) -> bool| part.bytes().any(|byte| is(&byte));
         let is_hex = part.bytes().all(|byte| byte.is_ascii_digit() || (b'a'..=b'f').contains(&byte));
         let is_mixed = part.len() == 8 && part.bytes().all(|byte| byte.is_ascii_alphanumeric());
-        let is_hash = is_hex && has(u8::is_ascii_lowercase)
+        let is_hash = is_hex && has(u8::is_ascii_lowercase) && !is_date(part) && part.len() != OBJECT_ID
             || may_be_mixed
                 && is_mixed
                 && has(u8::is_ascii_lowercase)
@@ -43,6 +43,19 @@ pub fn is_fingerprinted(name: &str) -> bool {
                 && !is_numbered_word(part);
         part.len() >= 8 && has(u8::is_ascii_digit) && is_hash
     })
+}
+
+/// The length in hexadecimal digits of MongoDB's ids of documents, which do not depend on the content.
+const OBJECT_ID: usize = 24;
+
+/// Whether a part of a name is a date without separators, with up to three letters or digits after it, as in
+/// `20240102a`.
+fn is_date(part: &str) -> bool {
+    let number = |from: usize, to: usize| part.get(from..to).and_then(|digits| digits.parse::<u16>().ok());
+    let is_in = |from, to, range: std::ops::RangeInclusive<u16>| {
+        number(from, to).is_some_and(|number| range.contains(&number))
+    };
+    part.len() < 12 && is_in(0, 4, 1900..=2099) && is_in(4, 6, 1..=12) && is_in(6, 8, 1..=31)
 }
 
 /// Whether a name ends like a UUID (RFC 9562 §4): with parts of 8, 4, 4, 4 and 12 characters, which need not
@@ -82,6 +95,12 @@ mod tests {
             ("assets/index-B1c2D3e4.js", true),
             ("img/index-B1c2D3e4.js", false),
             ("photo-20240102.jpg", false),
+            ("img/DSC_20240102a.jpg", false),
+            ("build-20240102abc.zip", false),
+            ("build-20241302abc.zip", true),
+            ("build-20240102abcd.zip", true),
+            ("index-507f1f77bcf86cd799439011.json", false),
+            ("index-507f1f77bcf86cd79943.js", true),
             ("assets/report-Quarter3.pdf", false),
             ("assets/menu-June2025.jpg", false),
             ("static/hero-Mobile2x.webp", false),
