@@ -9,6 +9,7 @@ use clap::Args;
 use super::needs::{ConfigNeeds, NOTHING, as_warnings};
 use super::output::{count_faults, counted, plural, print_faults, with_hint};
 use frontdesk_config::{Config, FILE_NAME, Flag};
+use frontdesk_convert::parse_url;
 use frontdesk_forms::text::visible;
 use frontdesk_http::Address;
 use frontdesk_process::panics::{self, Part};
@@ -377,7 +378,7 @@ pub(super) fn conversions_folder(config: &Config) -> PathBuf {
     config.inbox_folder().join(CONVERSIONS)
 }
 
-/// The site's trade and vocabulary, for screening: from the Markdown of its listed pages, posts last, because
+/// The site's trade, vocabulary and domain, for screening: from the Markdown of its listed pages, posts last, because
 /// [`SiteProfile::read`] skips texts beyond a maximum number. Leaves out pages without Markdown in UTF-8.
 pub(super) fn read_profile(lexicon: &Lexicon, site: &Site) -> SiteProfile {
     let (posts, pages): (Vec<&PageSummary>, Vec<&PageSummary>) =
@@ -388,5 +389,7 @@ pub(super) fn read_profile(lexicon: &Lexicon, site: &Site) -> SiteProfile {
         site.note_read(file);
         std::str::from_utf8(&file.unencoded().bytes).ok()
     };
-    SiteProfile::read(lexicon, pages.iter().chain(&posts).filter_map(text))
+    let profile = SiteProfile::read(lexicon, pages.iter().chain(&posts).filter_map(text));
+    let host = parse_url(&site.base_url).ok().and_then(|url| url.host_str().map(str::to_owned));
+    profile.at_host(&host.unwrap_or_default())
 }

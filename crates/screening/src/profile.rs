@@ -20,13 +20,15 @@ const MAX_TEXT: usize = 10_000;
 /// Maximum number of pages whose texts are read. Reading takes about 10 ms per megabyte.
 const MAX_TEXTS: usize = 100;
 
-/// The line of business of a site, and its vocabulary. Empty for a site without pages.
+/// The line of business of a site, its vocabulary and its domain. Empty for a site without pages.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct SiteProfile {
     /// The subjects of offers that are the site's own trade, sorted.
     own_topics: Vec<FeatureId>,
     /// Hashes of the frequent words' first letters, sorted.
     words: Vec<u32>,
+    /// The domain of the site, without `www.`; empty if it is not known.
+    domain: String,
 }
 
 impl SiteProfile {
@@ -73,7 +75,24 @@ impl SiteProfile {
         frequent.truncate(MAX_WORDS);
         let mut words: Vec<u32> = frequent.into_iter().map(|(_, word)| word).collect();
         words.sort_unstable();
-        SiteProfile { own_topics, words }
+        SiteProfile { own_topics, words, domain: String::new() }
+    }
+
+    /// The profile of a site at `host`: links to that host without `www.`, and to names below it, do not
+    /// count as links. A host without a dot, such as `localhost`, has no effect.
+    #[must_use]
+    pub fn at_host(self, host: &str) -> SiteProfile {
+        let domain = host.strip_prefix("www.").filter(|rest| rest.contains('.')).unwrap_or(host);
+        SiteProfile { domain: if domain.contains('.') { domain.to_owned() } else { String::new() }, ..self }
+    }
+
+    /// Whether a domain is that of the site, or below it. Ignores case.
+    pub(super) fn is_own_domain(&self, domain: &str) -> bool {
+        let Some(start) = domain.len().checked_sub(self.domain.len()) else { return false };
+        let is_whole = start == 0 || domain.as_bytes()[start - 1] == b'.';
+        !self.domain.is_empty()
+            && is_whole
+            && domain.as_bytes()[start..].eq_ignore_ascii_case(self.domain.as_bytes())
     }
 
     pub(super) fn is_own_topic(&self, feature: FeatureId) -> bool {

@@ -317,6 +317,43 @@ fn the_subject_of_an_offer_does_not_count_if_it_is_the_sites_own_trade() {
 }
 
 #[test]
+fn links_to_the_site_itself_are_no_signs_of_spam() {
+    let paths = ["p100", "p200", "c1", "c2", "h7"];
+    let message = |host: &str| {
+        let links = paths.map(|path| format!("https://{host}/pumps/{path}/")).join("\n");
+        format!("I would like to order these five, please:\n{links}\nTo Hamburg.")
+    };
+    let score = |host: &str| {
+        let profile = SiteProfile::default().at_host("www.harbor.example");
+        let options = ScreeningOptions { profile: Arc::new(profile), ..ScreeningOptions::default() };
+        let body = json!({"name": "Ada", "email": "ada@example.com", "message": message(host)}).to_string();
+        let entry = parse_with_extras(&CONTACT, body.as_bytes()).unwrap().entry;
+        screen(&TokenizedText::new(&entry), &Extras::default(), &RequestSignals::default(), &options).score
+    };
+    for host in ["www.harbor.example", "Harbor.Example", "shop.harbor.example"] {
+        assert_eq!(score(host), 0, "{host}");
+    }
+    for host in ["other.example", "myharbor.example", "harbor.example.net"] {
+        assert!(score(host) >= 50, "{host}");
+    }
+}
+
+#[test]
+fn private_mailboxes_of_all_providers_are_equal() {
+    let score = |email: &str| {
+        let message =
+            "I build barns. Please tell me whether you look for joiners in spring, I could start at once.";
+        let body = json!({"name": "Ada", "email": email, "message": message}).to_string();
+        let entry = parse_with_extras(&CONTACT, body.as_bytes()).unwrap().entry;
+        let options = ScreeningOptions::default();
+        screen(&TokenizedText::new(&entry), &Extras::default(), &RequestSignals::default(), &options).score
+    };
+    for domain in ["hey.com", "bigpond.com", "privaterelay.appleid.com", "yahoo.com.au", "duck.com"] {
+        assert_eq!(score(&format!("ada@{domain}")), score("ada@gmail.com"), "{domain}");
+    }
+}
+
+#[test]
 fn a_reason_says_what_the_writer_does() {
     let verdict = with_message(
         "I came across your website. We help companies like yours to get more customers. Would you be open to a 15 minute call?",

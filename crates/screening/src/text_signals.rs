@@ -11,6 +11,7 @@ use super::text::{Markup, TextLink, Token, TokenizedText, Tokenizer};
 use crate::verdict::Signal;
 use crate::{ScreeningOptions, wording};
 use frontdesk_forms::FieldKind;
+use frontdesk_forms::mailbox_identity::recipient_domain;
 use frontdesk_forms::parse::Entry;
 
 /// Each link beyond this number is suspicious, regardless of the length of the text.
@@ -188,6 +189,7 @@ impl TextScan {
                     site_words.count(profile.has_word(word));
                     words.push(word);
                 }
+                Token::Link(link) if profile.is_own_domain(link.domain) => scan.look_up(link.domain, blocked),
                 Token::Link(link) => scan.count_link(*link, blocked),
                 Token::Break => words.end_sentence(),
             }
@@ -216,7 +218,8 @@ impl TextScan {
         let entry = text.entry;
         let domains: Vec<&str> =
             entry.emails().filter_map(|address| Some(address.rsplit_once('@')?.1)).collect();
-        let is_company = |domain: &&str| !sorted_lines_contain(FREE_MAIL, domain);
+        let is_company =
+            |domain: &&str| !sorted_lines_contain(FREE_MAIL, domain) && recipient_domain(domain).is_some();
         let links_to = |domain: &&str| {
             let links = text
                 .tokens
