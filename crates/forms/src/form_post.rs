@@ -11,7 +11,7 @@ use encoding_rs::{Encoding, ISO_2022_JP, UTF_8, WINDOWS_1252};
 use super::parse::{
     Extras, HONEYPOT_MEMBER, InvalidField, ParsedForm, Rejection, adds_to_list, has_visible_text, parse_texts,
 };
-use super::{Field, FieldKind, Form, LeadSource};
+use super::{Field, FieldKind, FieldValue, Form, LeadSource};
 use crate::lead::lead_member;
 use crate::multipart::parts;
 use crate::urlencoded::pairs;
@@ -154,6 +154,19 @@ impl PostedForm {
         self.all_values(name).next().unwrap_or_default()
     }
 
+    /// The value to show in the control of a field: the decoded value, but the normal form of an accepted
+    /// number or day, because browsers empty their controls for other spellings, such as `1,5` (HTML, "value
+    /// sanitization algorithm").
+    pub fn control_value(&self, field: &Field) -> Cow<'_, str> {
+        let sent = self.value(field.name);
+        let accepted = matches!(field.kind, FieldKind::Number | FieldKind::Date);
+        match accepted.then(|| field.value_of_control(sent)).flatten() {
+            Some(FieldValue::Number(number)) => Cow::Owned(number.to_string()),
+            Some(FieldValue::Text(day)) => Cow::Owned(day),
+            _ => Cow::Borrowed(sent),
+        }
+    }
+
     /// All decoded values of a field, such as the selected options of a list; none if it was not sent.
     pub fn all_values(&self, name: &str) -> impl Iterator<Item = &str> {
         self.values.iter().filter(move |(field, _)| field.name == name).map(|(_, value)| &**value)
@@ -207,6 +220,25 @@ mod tests {
             let posted = PostedForm::decode(form, body.as_bytes()).unwrap();
             let found = posted.parse().ok().map(|parsed| json!(parsed.entry));
             assert_eq!(found, *expected, "{body}");
+        }
+    }
+
+    #[test]
+    fn controls_show_accepted_numbers_and_days_in_their_normal_form() {
+        let text = "title = \"T\"\n\
+             [[field]]\nname = \"price\"\ntype = \"number\"\nstep = \"any\"\nmax = 2000\nlabel = \"P\"\n\
+             [[field]]\nname = \"day\"\ntype = \"date\"\nlabel = \"D\"\n\
+             [[field]]\nname = \"mail\"\ntype = \"email\"\nlabel = \"M\"\n";
+        let form = crate::FormFile::read("controls", text, "forms/controls.toml").unwrap().form;
+        for (body, name, expected) in [
+            ("price=1,5&mail=bad", "price", "1.5"),
+            ("price=many", "price", "many"),
+            ("day=２０２６－11－27", "day", "2026-11-27"),
+            ("mail=+Ada", "mail", " Ada"),
+            ("mail=a@b", "day", ""),
+        ] {
+            let posted = PostedForm::decode(form, body.as_bytes()).unwrap();
+            assert_eq!(posted.control_value(form.field(name).unwrap()), expected, "{body}");
         }
     }
 

@@ -163,8 +163,9 @@ impl FormPage {
                 Piece::Slot(MESSAGE, ..) => html.push_str(&self.message(message, &invalid)),
                 Piece::Slot(VALUE, at, _) => {
                     let field = &fields[*at];
-                    let value = posted.map_or(field.initial_value(), |posted| posted.value(field.name));
-                    html.push_str(&escape_html(value));
+                    let value =
+                        posted.map_or(field.initial_value().into(), |posted| posted.control_value(field));
+                    html.push_str(&escape_html(&value));
                 }
                 Piece::Slot(OPTION, at, option) if is_selected(&fields[*at], *option, posted) => {
                     let is_choice = fields[*at].kind == FieldKind::Choice;
