@@ -14,7 +14,8 @@ use rustix::io::Errno;
 
 use crate::publication::{
     Audience, ContentMark, ExclusionReason, HostingFile, PrivateFiles, Publication, Siblings,
-    exclusion_by_name, exclusion_by_structure, has_programs, is_inbox, restrict_readers,
+    exclusion_by_name, exclusion_by_structure, find_access_rule, has_programs, has_settings, is_inbox,
+    may_restrict_access, restrict_readers,
 };
 use frontdesk_fault::Fault;
 use frontdesk_forms::text::visible;
@@ -25,6 +26,9 @@ pub const MAX_FILE_BYTES: u64 = 512 << 20;
 /// Maximum number of files and folders that are listed below symbolic links to folders. Folders that link to
 /// each other have very many paths.
 const MAX_LINKED: usize = 100_000;
+
+/// Maximum size of a configuration whose access rules are read, in bytes.
+const MAX_RULES_BYTES: u64 = 1 << 20;
 
 /// Maximum number of folders in the path of a file, counted from a served folder.
 const MAX_DEPTH: usize = 100;
@@ -313,6 +317,7 @@ impl FolderListing<'_, '_, '_> {
         let siblings = Siblings::from_names(names.iter().filter_map(|name| name.to_str()));
         for (entry, name) in entries.iter().zip(&names) {
             let place = [&self.place, &folder.name, &*name.to_string_lossy()].concat();
+            self.report_access_rule(folder, real, &name.to_string_lossy(), &place);
             let result = match name.to_str() {
                 Some(name) => self.read_entry(folder, real, entry, name, &place, siblings),
                 None => Err(Fault::error(place, None, "its name is not valid UTF-8")
@@ -454,6 +459,27 @@ impl FolderListing<'_, '_, '_> {
         Ok(Some((target, readers)))
     }
 
+    /// Reports a rule of another server in the file `name` that restricts access to published files, because
+    /// they would be public without it. `real` is the path of the folder. Files above [`MAX_RULES_BYTES`] do
+    /// not count.
+    fn report_access_rule(&mut self, folder: &Folder, real: &Path, name: &str, place: &str) {
+        let name = name.to_ascii_lowercase();
+        let is_root = folder.name.is_empty() && matches!(&*self.place, "" | "static/");
+        if folder.is_excluded || !may_restrict_access(&name, is_root) {
+            return;
+        }
+        let at = self.served.root.join(place);
+        let is_small = at.metadata().is_ok_and(|file| file.is_file() && file.len() <= MAX_RULES_BYTES);
+        let Some(bytes) = is_small.then(|| std::fs::read(at).ok()).flatten() else { return };
+        let exists = |path: &str| real.join(path).exists();
+        if let Some(rule) = find_access_rule(&name, &String::from_utf8_lossy(&bytes), exists) {
+            let message =
+                format!("`{}` restricts access to files, which this server cannot enforce", rule.text);
+            let hint = "remove the files, or this rule if they may be public";
+            self.faults.push(Fault::error(place, rule.line, message).hint(hint));
+        }
+    }
+
     /// Excludes an entry at the root of a build, or of `static/`, that is for the server of a hosting
     /// provider, and returns whether it is. The caller passes only entries at the root of the listed folder.
     /// Warns if frontdesk does not apply its rules, configuration or programs. Rules at the root of a build
@@ -472,7 +498,8 @@ impl FolderListing<'_, '_, '_> {
             return false;
         }
         let warn = |message: &str| Fault::warning(place, None, message);
-        match HostingFile::from_name(name, is_folder) {
+        let has_settings = || (!is_folder && has_settings(name, at)).then_some(HostingFile::Configuration);
+        match HostingFile::from_name(name, is_folder).or_else(has_settings) {
             Some(HostingFile::Rules) if is_build => {
                 // The server applies the rules of a build, so do not list the file as excluded.
                 self.publication.refuse(place, &ExclusionReason::Hosting);
@@ -631,6 +658,43 @@ mod tests {
         let broken = "static/link: the symbolic link is broken: ../none does not exist";
         check("../none", &["a.txt"], Some(broken));
         check("link", &["a.txt"], Some("static/link: the symbolic link to link cannot be followed"));
+    }
+
+    #[test]
+    fn a_rule_that_restricts_access_to_published_files_is_an_error() {
+        let folder = tempfile::tempdir().expect("a folder");
+        let routes = "{\"routes\": [\n{\"route\": \"/members/*\", \"allowedRoles\": [\"a\"]}]}";
+        for (name, text) in [
+            ("members/.htaccess", "AuthType Basic\nRequire valid-user\n"),
+            ("members/a.html", "x"),
+            ("members/netlify.toml", "Basic-Auth = \"a:b\""),
+            ("node_modules/.htaccess", "Require valid-user"),
+            ("package.json", "{}"),
+            ("staticwebapp.config.json", routes),
+            ("static.json", "{\"today\": 1}"),
+            ("serve.json", "{\"cleanUrls\": true}"),
+        ] {
+            let at = folder.path().join("static").join(name);
+            std::fs::create_dir_all(at.parent().expect("a folder")).expect("a folder");
+            std::fs::write(at, text).expect("it is written");
+        }
+        let mut faults = Vec::new();
+        let files = list(folder.path(), &mut faults);
+        let names: Vec<&str> = files.iter().map(|file| &*file.path_in_folder).collect();
+        assert_eq!(names, ["members/a.html", "members/netlify.toml", "package.json", "static.json"]);
+        let mut errors: Vec<String> = faults
+            .iter()
+            .map(|fault| format!("{}:{:?} {}", fault.place, fault.line, fault.message))
+            .filter(|fault| fault.contains("restricts access"))
+            .collect();
+        errors.sort();
+        let rest = "restricts access to files, which this server cannot enforce";
+        let expected = [
+            format!("static/members/.htaccess:Some(2) `Require valid-user` {rest}"),
+            format!("static/staticwebapp.config.json:Some(2) `allowedRoles of /members/*` {rest}"),
+        ];
+        assert_eq!(errors, expected);
+        assert_eq!(faults.len(), 4, "{faults:?}");
     }
 
     #[test]

@@ -4,6 +4,7 @@
 //! that it names, submissions, backups and exports. Files that are probably not meant for visitors, such as
 //! editor backups and private keys, are published only if `site.publish` lists them.
 
+mod access_rules;
 mod content;
 mod hosting;
 mod pattern;
@@ -12,9 +13,10 @@ mod private;
 use std::fmt;
 use std::path::{Path, PathBuf};
 
+pub(crate) use self::access_rules::{find_access_rule, may_restrict_access};
 pub(crate) use self::content::is_inbox;
 pub use self::content::{ContentMark, examine};
-pub(crate) use self::hosting::{HostingFile, has_programs};
+pub(crate) use self::hosting::{HostingFile, has_programs, has_settings};
 use self::pattern::PathPattern;
 pub(crate) use self::private::PrivateFiles;
 pub use self::private::{PrivatePath, find_containing_folder, resolve_path};

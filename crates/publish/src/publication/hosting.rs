@@ -3,6 +3,8 @@
 
 use std::path::Path;
 
+use serde_json::Value;
+
 /// A file or folder for the server of a hosting provider, not for visitors.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum HostingFile {
@@ -15,6 +17,34 @@ pub(crate) enum HostingFile {
     /// The configuration of a hosting provider, which may contain passwords.
     Configuration,
 }
+
+/// The names of the configurations of Netlify, Vercel, Cloudflare, Azure, Firebase, EdgeOne, Amplify and
+/// Render.
+#[rustfmt::skip]
+const CONFIGURATIONS: [&str; 10] = [
+    "amplify.yml", "edgeone.json", "firebase.json", "netlify.toml", "render.yaml", "staticwebapp.config.json",
+    "vercel.json", "wrangler.json", "wrangler.jsonc", "wrangler.toml",
+];
+
+/// The settings of which a configuration with a general name has at least one; see [`has_settings`].
+#[rustfmt::skip]
+const SETTINGS: [&str; 13] = [
+    "basic_auth", "builds", "cleanUrls", "clean_urls", "directoryListing", "error_page", "headers",
+    "https_only", "redirects", "renderSingle", "rewrites", "routes", "trailingSlash",
+];
+
+/// Whether a file is the configuration of `serve`, Heroku or an older version of Vercel. Their names are
+/// general, so data may have them, too. A file above [`MAX_SETTINGS_BYTES`] counts as data.
+pub(crate) fn has_settings(name: &str, at: &Path) -> bool {
+    let is_small = || at.metadata().is_ok_and(|file| file.is_file() && file.len() <= MAX_SETTINGS_BYTES);
+    let read = || serde_json::from_slice::<Value>(&std::fs::read(at).ok()?).ok();
+    matches!(&*name.to_ascii_lowercase(), "serve.json" | "static.json" | "now.json")
+        && is_small()
+        && read().is_some_and(|value| SETTINGS.iter().any(|setting| value.get(setting).is_some()))
+}
+
+/// Maximum size of a configuration with a general name, in bytes.
+const MAX_SETTINGS_BYTES: u64 = 1 << 20;
 
 /// Maximum number of entries in a folder `functions`. A larger folder counts as one without programs.
 const MAX_EXAMINED: usize = 1000;
@@ -33,11 +63,7 @@ impl HostingFile {
             "_headers" | "_redirects" => Some(Self::RulesCopy),
             "_worker.js" | "_worker.bundle" | "_routes.json" => Some(Self::Program),
             plain if plain.starts_with("_worker.js.") => Some(Self::Program),
-            "netlify.toml" | "vercel.json" | "wrangler.toml" | "wrangler.json" | "wrangler.jsonc"
-                if !is_folder =>
-            {
-                Some(Self::Configuration)
-            }
+            plain if CONFIGURATIONS.contains(&plain) && !is_folder => Some(Self::Configuration),
             _ => None,
         }
     }
@@ -90,10 +116,29 @@ mod tests {
             ("vercel.json", true, None),
             ("netlify.toml", false, Some(HostingFile::Configuration)),
             ("wrangler.jsonc", false, Some(HostingFile::Configuration)),
+            ("staticwebapp.config.json", false, Some(HostingFile::Configuration)),
+            ("firebase.json.gz", false, Some(HostingFile::Configuration)),
             ("wrangler", true, None),
             ("index.html.gz", false, None),
         ] {
             assert_eq!(HostingFile::from_name(name, is_folder), expected, "{name}");
+        }
+    }
+
+    #[test]
+    fn configurations_with_general_names_are_told_apart_from_data() {
+        let folder = tempfile::tempdir().expect("a folder");
+        for (name, text, expected) in [
+            ("serve.json", "{\"cleanUrls\": true}", true),
+            ("static.json", "{\"root\": \"dist/\", \"routes\": {\"/**\": \"index.html\"}}", true),
+            ("now.json", "{\"version\": 2, \"builds\": []}", true),
+            ("now.json", "{\"playing\": \"a song\"}", false),
+            ("static.json", "[1, 2]", false),
+            ("data.json", "{\"routes\": []}", false),
+        ] {
+            let at = folder.path().join(name);
+            std::fs::write(&at, text).expect("it is written");
+            assert_eq!(has_settings(name, &at), expected, "{name}: {text}");
         }
     }
 
