@@ -7,6 +7,7 @@ mod canonical;
 mod conversion;
 mod conversion_cache;
 mod converter;
+mod extensions;
 mod form_controls;
 mod forms;
 mod headers;
@@ -196,7 +197,7 @@ impl BuildCache {
             faults.push(fault.hint(publication.explain("index.html").unwrap_or_else(missing)));
         }
         let (html, others): (Vec<BuildFile>, _) = files.into_iter().partition(|file| is_html(&file.name));
-        let (pages, fragments) = separate_fragments(&html, build, options, &self.places.spill, faults);
+        let (pages, fragments) = separate_fragments(&html, &others, build, options, spill, faults);
         let mut prebuilt = Prebuilt {
             pages: Vec::with_capacity(pages.len()),
             files: BTreeMap::new(),
@@ -216,8 +217,7 @@ impl BuildCache {
             prebuilt.add_file(file, html_headers(&policy), &headers);
         }
         let converted = self.convert_pages(&pages, build, &forms::texts(forms), faults);
-        let shown =
-            pages.iter().zip(&converted).map(|(page, it)| (page.file.name.as_str(), &it.facts.forms[..]));
+        let shown = pages.iter().zip(&converted).map(|(page, it)| (page.name(), &it.facts.forms[..]));
         prebuilt.forms = forms::find_forms(shown, forms, &options.form_set, faults);
         let shown = pages.iter().zip(&converted).map(|(page, it)| (page, &it.facts.controls[..]));
         faults.extend(form_controls::find_faults(shown, forms));

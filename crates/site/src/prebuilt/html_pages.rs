@@ -5,7 +5,8 @@ use std::collections::HashSet;
 
 use frontdesk_convert::{Embedded, decode_html, is_fragment};
 
-use super::urls::{links_to_html_files, page_path};
+use super::extensions::LinkSpellings;
+use super::urls::page_path;
 use crate::fault::Fault;
 use crate::html::attributes;
 use crate::options::{BuildOptions, PagesOptions};
@@ -44,35 +45,39 @@ pub(super) struct Fragment<'a> {
     pub policy: String,
 }
 
-/// Separates HTML files into pages, which get their paths, and fragments. Pages keep the extension `.html` in
-/// their paths if any link on a page leads to such a file. Reports panics.
+/// Separates HTML files into pages, which get their paths, and fragments. `others` are the other files of the
+/// build. The links on pages decide which pages keep the extension `.html` in their paths. Reports panics.
 pub(super) fn separate_fragments<'a>(
     html: &'a [BuildFile],
+    others: &[BuildFile],
     build: &BuildOptions,
     options: &PagesOptions,
     spill: &PageSpill,
     faults: &mut Vec<Fault>,
 ) -> (Vec<HtmlPage<'a>>, Vec<Fragment<'a>>) {
     let names: HashSet<&str> = html.iter().map(|file| &*file.name).collect();
+    let spellings = LinkSpellings::new(&names);
     let files: Vec<&BuildFile> = html.iter().collect();
     let read = in_parallel(&files, |file| {
         let file: &'a BuildFile = file;
         let (text, media_type) = decode_html(&file.blob.bytes);
         let is_page = is_page(&file.name, &text);
-        let keeps_extension = is_page && links_to_html_files(&text, &file.name, &names, &build.mount);
+        if is_page {
+            spellings.record_links(&text, &file.name, &build.mount);
+        }
         let policy = (!is_page).then(|| fragment_policy(&file.name, &text));
         spill.note_read(file.blob.bytes.len());
-        (media_type, policy, keeps_extension)
+        (media_type, policy)
     });
-    let keeps_extension = read.iter().any(|(.., keeps_extension)| *keeps_extension);
+    let keeping = spellings.into_keeping(&others.iter().map(|file| &*file.name).collect());
     let (mut pages, mut fragments) = (Vec::new(), Vec::new());
-    for (file, (media_type, policy, _)) in html.iter().zip(read) {
+    for (file, (media_type, policy)) in html.iter().zip(read) {
         if let Some((policy, panic)) = policy {
             let consequence = "its inline scripts and styles do not apply";
             faults.extend(panic.map(|panic| Fault::defect(&file.name, &panic, consequence)));
             fragments.push(Fragment { file, policy });
         } else {
-            let path = page_path(&build.mount, &file.name, &names, keeps_extension);
+            let path = page_path(&build.mount, &file.name, &names, keeping.contains(&*file.name));
             let url = format!("{}{}", options.base_url, encode(&path));
             pages.push(HtmlPage { file, media_type, path, url });
         }

@@ -319,10 +319,62 @@ fn pages_keep_their_extension_where_the_links_have_it() {
         ("/docs/", "page /docs.md"),
         ("/docs/guide.html", "page /docs/guide.md"),
         ("/docs/guide", "308 /docs/guide.html"),
+        ("/docs/guide/", "308 /docs/guide.html"),
     ] {
         assert_eq!(describe(&site, path), expected, "{path}");
     }
     assert!(markdown(&site, "/docs/").contains("[Guide](https://www.example.com/docs/guide.html#a)"));
+}
+
+#[test]
+fn each_page_has_the_extension_that_its_links_have() {
+    let text = page("Page", "<p>Text");
+    let api = page("API", "<p><a href=\"Foo.html\">Foo</a>");
+    let home =
+        page("Home", "<p><a href=/docs/intro>Intro</a> <a href=/docs/more/>More</a> <a href=/api/>API</a>");
+    let mut bench = Bench::new(&[
+        ("index.html", &home),
+        ("docs/intro.html", &text),
+        ("docs/more.html", &text),
+        ("docs/unlinked.html", &text),
+        ("api/index.html", &api),
+        ("api/Foo.html", &text),
+        ("api/Unlinked.html", &text),
+    ]);
+    let check = |site: &Site, docs: [&str; 3]| {
+        let [plain, html, slash] = docs;
+        for (path, expected) in [
+            ("/docs/intro", plain),
+            ("/docs/intro.html", html),
+            ("/docs/intro/", slash),
+            ("/docs/more/", "308 /docs/more"),
+            ("/docs/unlinked", "page /docs/unlinked.md"),
+            ("/api/Foo.html", "page /api/Foo.md"),
+            ("/api/Foo", "308 /api/Foo.html"),
+            ("/api/Foo/", "308 /api/Foo.html"),
+            ("/api/Unlinked.html", "page /api/Unlinked.md"),
+        ] {
+            assert_eq!(describe(site, path), expected, "{path}");
+        }
+    };
+    let clean = ["page /docs/intro.md", "308 /docs/intro", "308 /docs/intro"];
+    check(&bench.site(), clean);
+    // Links with both spellings.
+    bench.write("docs/more.html", &page("More", "<p><a href=intro.html>Intro</a>"));
+    check(&bench.site(), clean);
+    bench.write("index.html", &home.replace("/docs/intro", "/docs/intro.html"));
+    let kept = ["308 /docs/intro.html", "page /docs/intro.md", "308 /docs/intro.html"];
+    let site = bench.site();
+    let fresh = LoadCache::default().load(Path::new("/nonexistent"), &bench.options, &[]);
+    for site in [site, fresh.site.expect("a site")] {
+        for (path, expected) in ["/docs/intro", "/docs/intro.html", "/docs/intro/"].into_iter().zip(kept) {
+            assert_eq!(describe(&site, path), expected, "{path}");
+        }
+        // The folder now has one page of each kind, so its other page follows the build.
+        assert_eq!(describe(&site, "/docs/unlinked.html"), "page /docs/unlinked.md");
+        let markdown = markdown(&site, "/docs/intro.html");
+        assert!(markdown.contains("https://www.example.com/docs/intro.html"), "{markdown}");
+    }
 }
 
 #[test]

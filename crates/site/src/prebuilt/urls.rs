@@ -11,8 +11,8 @@ use crate::rules::RedirectRule;
 use crate::site::{Role, Site, SiteEntry};
 
 /// The decoded path of the page in an HTML file. `x/index.html` is at `/x/`, as is `x/index.htm` unless
-/// `names` has the former. `x.html` is at `/x`, or at `/x.html` if the build's own links keep the extension.
-/// Other extensions, such as `.htm` and `.HTML`, always stay.
+/// `names` has the former. `x.html` is at `/x`, or at `/x.html` if it keeps its extension. Other extensions,
+/// such as `.htm` and `.HTML`, always stay.
 pub(super) fn page_path(mount: &str, name: &str, names: &HashSet<&str>, keeps_extension: bool) -> String {
     let is_only = || !names.contains(&*format!("{name}l"));
     let folder =
@@ -36,14 +36,14 @@ pub(super) fn twin_names(page: &str) -> Vec<String> {
 }
 
 /// Other paths at which visitors may expect the page in the HTML file `name`, which redirect to it, such as
-/// `/x.html` and `/x/` for `/x`.
+/// `/x.html` and `/x/` for `/x`, or `/x` and `/x/` for `/x.html`.
 pub(super) fn redirect_names(page: &str, name: &str) -> Vec<String> {
     if page.ends_with('/') {
         let own = name.ends_with("index.htm").then(|| format!("{page}index.htm"));
         return path::redirect_paths(page).into_iter().chain(own).collect();
     }
     match page.strip_suffix(".html") {
-        Some(stem) => vec![stem.to_owned()],
+        Some(stem) => vec![stem.to_owned(), format!("{stem}/")],
         None => vec![format!("{page}.html"), format!("{page}/")],
     }
 }
@@ -65,24 +65,6 @@ pub(super) fn not_found_folder(name: &str) -> Option<&str> {
 
 /// Maximum length of the name of a folder that counts as a language, such as `zh-Hant-TW`, in bytes.
 const MAX_LANGUAGE: usize = 10;
-
-/// Whether any link on a page has a path that ends with `.html` and leads to one of the files in `names`.
-/// Absolute URLs, and links to an `index.html`, do not count.
-pub(super) fn links_to_html_files(html: &str, name: &str, names: &HashSet<&str>, mount: &str) -> bool {
-    let links = attributes(html).filter(|(attribute, _)| attribute.eq_ignore_ascii_case("href"));
-    links.map(|(_, value)| &html[value]).any(|link| {
-        let link = link.split(['?', '#']).next().unwrap_or_default();
-        if !link.ends_with(".html")
-            || link.rsplit('/').next() == Some("index.html")
-            || link.contains(':')
-            || link.starts_with("//")
-        {
-            return false;
-        }
-        let target = path::resolve_relative(&format!("{mount}{name}"), link);
-        target.strip_prefix(mount).is_some_and(|target| names.contains(target))
-    })
-}
 
 /// The base path for which the build was made, if that is not the root: the first segment of more than half
 /// of the root-relative links on the home page, if no file of the build is in a folder of this name, but the
@@ -155,26 +137,5 @@ mod tests {
             assert_eq!(twin_names(path)[0], twin, "{name}");
         }
         assert_eq!(page_path("/docs/", "a/index.html", &HashSet::new(), false), "/docs/a/");
-    }
-
-    #[test]
-    fn links_to_html_files_are_recognized() {
-        let names = HashSet::from(["a.html", "b/c.html", "b/index.html", "index.html", "myindex.html"]);
-        for (link, expected) in [
-            ("a.html", true),
-            ("/docs/a.html#x", true),
-            ("/a.html", false),
-            ("b/c.html?x", true),
-            ("index.html", false),
-            ("b/index.html", false),
-            ("myindex.html", true),
-            ("gone.html", false),
-            ("https://example.org/a.html", false),
-            ("//example.org/a.html", false),
-            ("a", false),
-        ] {
-            let html = format!("<a href=\"{link}\">x</a>");
-            assert_eq!(links_to_html_files(&html, "index.html", &names, "/docs/"), expected, "{link}");
-        }
     }
 }

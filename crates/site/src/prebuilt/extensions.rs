@@ -1,0 +1,150 @@
+//! Decides which pages of a build keep the extension `.html` in their paths, by the build's own links.
+
+use std::collections::{HashMap, HashSet};
+use std::sync::atomic::{AtomicU8, Ordering};
+
+use crate::html::attributes;
+use crate::path;
+
+/// How the links of a build write the addresses of its HTML files: for the name of each file, whether links
+/// end with `.html` ([`WITH`]), and whether they do not ([`WITHOUT`]). Index files have no links.
+pub(super) struct LinkSpellings<'n>(HashMap<&'n str, AtomicU8>);
+
+const WITH: u8 = 1;
+const WITHOUT: u8 = 2;
+
+impl<'n> LinkSpellings<'n> {
+    /// No links to any of the HTML files `names`.
+    pub fn new(names: &HashSet<&'n str>) -> Self {
+        Self(names.iter().map(|name| (*name, AtomicU8::default())).collect())
+    }
+
+    /// Records the links on a page. `/x` and `/x/` lead to `x.html`, but `/x/` to `x/index.html` if there is
+    /// one. Absolute URLs do not count. The order of pages has no effect.
+    pub fn record_links(&self, html: &str, page: &str, mount: &str) {
+        let base = format!("{mount}{page}");
+        let links = attributes(html).filter(|(attribute, _)| attribute.eq_ignore_ascii_case("href"));
+        let links = links.filter_map(|(_, value)| html[value].split(['?', '#']).next());
+        let is_relative = |link: &&str| !link.is_empty() && !link.contains(':') && !link.starts_with("//");
+        let links: HashSet<&str> = links.filter(is_relative).collect();
+        for link in links {
+            let target = path::resolve_relative(&base, link);
+            let Ok(target) = path::decode(&target) else { continue };
+            let Some(target) = target.strip_prefix(mount) else { continue };
+            let is_folder = target.ends_with('/') && self.0.contains_key(&*format!("{target}index.html"));
+            let stem = target.strip_suffix(".html");
+            let file = format!("{}.html", stem.unwrap_or_else(|| target.trim_end_matches('/')));
+            if !is_folder
+                && file.rsplit('/').next() != Some("index.html")
+                && let Some(spelling) = self.0.get(&*file)
+            {
+                spelling.fetch_or(if stem.is_some() { WITH } else { WITHOUT }, Ordering::Relaxed);
+            }
+        }
+    }
+
+    /// The names of the files whose paths keep `.html`. A file keeps it if links name it so, and none
+    /// without. A file to which no links lead follows the majority of those in its folder to which links do,
+    /// or else of those in the build. A file also keeps it if its path without it is that of a file in
+    /// `others`.
+    pub fn into_keeping(self, others: &HashSet<&str>) -> HashSet<&'n str> {
+        let spellings: HashMap<&str, u8> =
+            self.0.into_iter().map(|(name, spelling)| (name, spelling.into_inner())).collect();
+        // The number of files in a folder that keep the extension, minus those that do not.
+        let mut balances: HashMap<&str, isize> = HashMap::new();
+        for (name, spelling) in spellings.iter().filter(|(_, spelling)| **spelling != 0) {
+            *balances.entry(folder(name)).or_default() += if *spelling == WITH { 1 } else { -1 };
+        }
+        let total: isize = balances.values().sum();
+        let is_taken = |name: &str| name.strip_suffix(".html").is_some_and(|stem| others.contains(stem));
+        let keeps = |(name, spelling): &(&str, u8)| match (spelling, balances.get(folder(name)).unwrap_or(&0))
+        {
+            (0, 0) => total > 0 || is_taken(name),
+            (0, balance) => *balance > 0 || is_taken(name),
+            _ => *spelling == WITH || is_taken(name),
+        };
+        spellings.into_iter().filter(keeps).map(|(name, _)| name).collect()
+    }
+}
+
+/// The folder of a file, with a slash at its end unless it is empty.
+fn folder(name: &str) -> &str {
+    name.rfind('/').map_or("", |at| &name[..=at])
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn links_to_html_files_are_recognized() {
+        let names = HashSet::from([
+            "a.html",
+            "b.html",
+            "b/c.html",
+            "b/index.html",
+            "d e.html",
+            "index.html",
+            "myindex.html",
+        ]);
+        for (link, expected) in [
+            ("a.html", Some(("a.html", WITH))),
+            ("/docs/a.html#x", Some(("a.html", WITH))),
+            ("/a.html", None),
+            ("b/c.html?x", Some(("b/c.html", WITH))),
+            ("d%20e.html", Some(("d e.html", WITH))),
+            ("index.html", None),
+            ("b/index.html", None),
+            ("index", None),
+            ("myindex.html", Some(("myindex.html", WITH))),
+            ("gone.html", None),
+            ("https://example.org/a.html", None),
+            ("//example.org/a.html", None),
+            ("a", Some(("a.html", WITHOUT))),
+            ("./b/c?x#y", Some(("b/c.html", WITHOUT))),
+            ("/docs/a/", Some(("a.html", WITHOUT))),
+            ("/docs/b", Some(("b.html", WITHOUT))),
+            ("/docs/b/", None),
+            ("/docs/", None),
+            ("#a", None),
+            ("a.css", None),
+        ] {
+            let html = format!("<a href=\"{link}\">x</a>");
+            let spellings = LinkSpellings::new(&names);
+            spellings.record_links(&html, "index.html", "/docs/");
+            let found = spellings.0.into_iter().map(|(name, spelling)| (name, spelling.into_inner()));
+            let found: Vec<_> = found.filter(|(_, spelling)| *spelling != 0).collect();
+            assert_eq!(found, Vec::from_iter(expected), "{link}");
+        }
+    }
+
+    #[test]
+    fn undecided_files_follow_their_folder_or_the_build() {
+        let names =
+            ["a.html", "b.html", "api/C.html", "api/D.html", "api/E.html", "x/y.html", "LICENSE.html"];
+        let others = HashSet::from(["LICENSE"]);
+        let keeping = |links: &str| {
+            let spellings = LinkSpellings::new(&HashSet::from(names));
+            for link in links.split(' ') {
+                spellings.record_links(&format!("<a href={link}>"), "index.html", "/");
+            }
+            let kept = spellings.into_keeping(&others);
+            let kept: Vec<&str> = names.into_iter().filter(|name| kept.contains(name)).collect();
+            kept.join(" ")
+        };
+        for (links, expected) in [
+            ("", "LICENSE.html"),
+            ("a.html", "a.html b.html api/C.html api/D.html api/E.html x/y.html LICENSE.html"),
+            ("a", "LICENSE.html"),
+            ("a.html a", "LICENSE.html"),
+            ("a a.html", "LICENSE.html"),
+            ("LICENSE", "LICENSE.html"),
+            ("a b api/C.html", "api/C.html api/D.html api/E.html LICENSE.html"),
+            ("a api/C.html", "api/C.html api/D.html api/E.html LICENSE.html"),
+            ("a api/C.html api/D", "api/C.html LICENSE.html"),
+            ("a api/C.html api/D.html", "api/C.html api/D.html api/E.html x/y.html LICENSE.html"),
+        ] {
+            assert_eq!(keeping(links), expected, "{links}");
+        }
+    }
+}
