@@ -24,7 +24,7 @@ use self::raw_html::{
     BLOCKED, BLOCKED_IMAGE, BLOCKED_SCRIPT, element_sources, has_image_without_alternative,
     show_unclosed_html,
 };
-use self::source::{SourceText, find_definition, format_destination, shown_lines, without_markers};
+use self::source::{SourceText, find_definition, format_destination, shown_lines};
 use super::html::rewrite_links;
 use super::images::{ImageFacts, Variant, should_have_size};
 use super::link::{LinkCatalog, LinkOrigin, LinkTarget, ResolvedLink};
@@ -329,9 +329,7 @@ impl<'a> BodyRenderer<'a, '_> {
     /// Counts words, and warns about the syntax of other Markdown programs.
     fn process_text(&mut self, text: &str, position: Sourcepos) {
         self.rendered.facts.words += text.split_whitespace().count();
-        let line = self.source.line_at(position.start.line).map(|line| (line.0, without_markers(line, true)));
-        let line = line.filter(|(start, (at, _))| start + position.start.column == at + 1);
-        if let Some((message, hint)) = foreign_syntax::find(text, line.map(|(_, (_, rest))| rest)) {
+        if let Some((message, hint)) = foreign_syntax::find(text, &self.source, position) {
             self.warn(position, message, hint);
         }
     }
@@ -846,6 +844,10 @@ mod tests {
         assert_eq!(lines(source), [1, 2, 5, 7, 9]);
         let code = "```text\n::: tip\n[[a]]\n{{ b }}\n```\n\n    !!! note\n\n`{% c %}` [[1]](/x/) :::\n";
         assert_eq!(lines(code), [0; 0]);
+        let lists = "[Site](https://example.org/){:target=\"_blank\"} and\n[a](/x/){: rel=\"b c\" }\n\n\
+                     ![Alt](/assets/i.svg){ width=\"300\" }\n\n| a |\n|---|\n| {a=b} |\n\n* TOC\n{:toc}\n\n[TOC]\n";
+        assert_eq!(lines(lists), [1, 2, 4, 11, 13]);
+        assert_eq!(lines("a [TOC]\n\n[TOC]\n\n[TOC]: /x/\n"), [0; 0]);
     }
 
     #[test]

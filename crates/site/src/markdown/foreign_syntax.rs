@@ -1,15 +1,32 @@
 //! Recognizes the syntax of other Markdown programs, which pages show as text.
 
+use comrak::nodes::Sourcepos;
 use frontdesk_publish::directive;
+
+use super::source::{SourceText, without_markers};
 
 /// The hint for syntax that has no equivalent.
 const REWRITE: &str = "write Markdown or HTML instead";
 
-/// Describes syntax of another program in a text of the source, with a hint; `None` if there is none. If
+/// Describes syntax of another program in a text at `position`, with a hint; `None` if there is none. If
 /// there are several, the first of these kinds counts: shortcodes, links in double brackets, lists of
-/// attributes, and blocks and directives at the beginning of the line. `line` is the line that the text
-/// begins, without the markers of lists and quotes; `None` for a text in the middle of a line.
-pub(super) fn find(text: &str, line: Option<&str>) -> Option<(String, &'static str)> {
+/// attributes, and blocks and directives at the beginning of the line.
+pub(super) fn find(
+    text: &str,
+    source: &SourceText<'_>,
+    position: Sourcepos,
+) -> Option<(String, &'static str)> {
+    let line = source.line_at(position.start.line);
+    let before = line.and_then(|(_, line)| line.get(..position.start.column.saturating_sub(1)));
+    let follows_link = before.is_some_and(|before| before.ends_with([')', ']']));
+    let line = line.map(|(start, line)| (start, without_markers((start, line), true)));
+    let line = line.filter(|(start, (at, _))| start + position.start.column == at + 1);
+    find_in(text, line.map(|(_, (_, rest))| rest), follows_link)
+}
+
+/// Like [`find`]. `line` is the line that the text begins, without the markers of lists and quotes; `None`
+/// for a text in the middle of a line. `follows_link` says that the text is directly behind a link or image.
+fn find_in(text: &str, line: Option<&str>, follows_link: bool) -> Option<(String, &'static str)> {
     if text.contains("{{") || text.contains("{%") {
         return Some(("shortcodes are not supported; the page shows them as text".to_owned(), REWRITE));
     }
@@ -19,10 +36,14 @@ pub(super) fn find(text: &str, line: Option<&str>) -> Option<(String, &'static s
     if let Some(link) = wikilink(text) {
         return shown(link, "write a Markdown link, such as `[About](about.md)`");
     }
-    if let Some(attributes) = attribute_list(text) {
-        return shown(attributes, "remove it, or write HTML with these attributes");
+    if let Some(attributes) = attribute_list(text, line.is_some(), follows_link) {
+        // The parser has replaced straight quotes.
+        return shown(&attributes.replace(is_quote, "\""), "remove it, or write HTML with these attributes");
     }
     let line = line?;
+    if TABLE_OF_CONTENTS.iter().any(|marker| line.trim_end().eq_ignore_ascii_case(marker)) {
+        return shown(line, "write `toc: true` in the front matter for a table of contents");
+    }
     if let Some(name) = line.strip_prefix(":::").map(|rest| rest.trim_start_matches(':').trim_start())
         && name.starts_with(|c: char| c.is_alphabetic() || c == '{')
     {
@@ -62,18 +83,41 @@ fn wikilink(text: &str) -> Option<&str> {
     })
 }
 
-/// The first list of attributes that begins with a class or an id, such as `{: .lead}` or `{#top .wide}`.
-/// Each further word begins with `.` or `#`, or contains `=`.
-fn attribute_list(text: &str) -> Option<&str> {
+/// Paragraphs that other programs replace with a table of contents.
+const TABLE_OF_CONTENTS: [&str; 2] = ["[TOC]", "{:toc}"];
+
+/// The first list of attributes: classes (`.lead`), ids (`#top`) and pairs (`width=50%`, `title="A b"`). It
+/// begins with `{:`, or with a class or an id. One that begins with a pair must be the whole text, which
+/// begins the line (`begins_line`), or begin the text directly behind a link or image (`follows_link`),
+/// because such text may also be an example or a formula.
+fn attribute_list(text: &str, begins_line: bool, follows_link: bool) -> Option<&str> {
     text.match_indices('{').find_map(|(at, _)| {
         let inner = &text[at + 1..];
         let inner = &inner[..inner.find('}')?];
-        let first = inner.strip_prefix(':').unwrap_or(inner).trim_start();
-        let is_list =
-            first.strip_prefix(['.', '#']).is_some_and(|name| name.starts_with(char::is_alphabetic))
-                && first.split_whitespace().all(|word| word.starts_with(['.', '#']) || word.contains('='));
-        is_list.then(|| &text[at..at + inner.len() + 2])
+        let list = &text[at..at + inner.len() + 2];
+        let begins_with_name = inner.trim_start().starts_with(['.', '#']);
+        let is_expected = inner.starts_with(':')
+            || begins_with_name
+            || at == 0 && (follows_link || begins_line && list == text.trim_end());
+        // The parts with odd indexes are in quotes.
+        let mut unquoted = inner.strip_prefix(':').unwrap_or(inner).split(is_quote).step_by(2);
+        let is_list = is_expected
+            && unquoted.clone().any(|part| !part.trim().is_empty())
+            && unquoted.all(|part| part.split_whitespace().all(is_attribute));
+        is_list.then_some(list)
     })
+}
+
+/// Whether a word is a class, an id, or a pair whose value may be in quotes behind the word.
+fn is_attribute(word: &str) -> bool {
+    let is_name = |name: &str| name.starts_with(char::is_alphabetic);
+    word.strip_prefix(['.', '#']).is_some_and(is_name)
+        || word.split_once('=').is_some_and(|(key, _)| is_name(key))
+}
+
+/// Whether a character is a double quote, straight or as the page shows it in any language.
+fn is_quote(c: char) -> bool {
+    matches!(c, '"' | '“' | '”' | '„' | '«' | '»' | '「' | '」')
 }
 
 #[cfg(test)]
@@ -97,8 +141,14 @@ mod tests {
             ("import Tabs from '@theme/Tabs';", "`import`"),
             ("{: .lead}", "`{: .lead}`"),
             ("Title {#top .wide}", "`{#top .wide}`"),
+            ("{: width=\"3\" }", "`{: width=\"3\" }`"),
+            ("Text {:title=“A b” .c}", "`{:title=\"A b\" .c}`"),
+            ("{ loading=lazy }", "`{ loading=lazy }`"),
+            ("{.lead title=\"A b\"}", "`{.lead title=\"A b\"}`"),
+            ("{:toc}", "`{:toc}`"),
+            ("[TOC]", "`[TOC]`"),
         ] {
-            let found = find(line, Some(line)).unwrap_or_else(|| panic!("{line}"));
+            let found = find_in(line, Some(line), false).unwrap_or_else(|| panic!("{line}"));
             assert!(found.0.starts_with(expected), "{line}: {found:?}");
         }
     }
@@ -111,16 +161,31 @@ mod tests {
             "Wow!!! Great",
             "!!! Attention",
             "[!] and [x]",
-            "{.5} {} {a: .b} {a}",
+            "{.5} {} {a: .b} {a} {:} {:a} {: a=1, b}",
+            "The set {x=1} and up{job=“a”}",
+            "[TOC] is a marker",
             "import duties from abroad",
             "export default values",
             "a { b",
             "<Tabs>",
         ] {
-            assert_eq!(find(line, Some(line)), None, "{line}");
+            assert_eq!(find_in(line, Some(line), false), None, "{line}");
         }
-        for line in ["::: tip", "!!! note", "[!faq]", "import a from 'b'"] {
-            assert_eq!(find(line, None), None, "{line}");
+        for line in ["::: tip", "!!! note", "[!faq]", "import a from 'b'", "[TOC]", "{a=b}"] {
+            assert_eq!(find_in(line, None, false), None, "{line}");
+        }
+    }
+
+    #[test]
+    fn pairs_of_attributes_directly_behind_a_link_are_named() {
+        for (text, expected) in [
+            ("{width=50%} b", Some("{width=50%}")),
+            ("{ width=”300” loading=lazy }", Some("{ width=\"300\" loading=lazy }")),
+            (" {width=50%}", None),
+            ("{a}", None),
+        ] {
+            let found = find_in(text, None, true).map(|(message, _)| message);
+            assert_eq!(found.as_deref().and_then(|message| message.split('`').nth(1)), expected, "{text}");
         }
     }
 }
