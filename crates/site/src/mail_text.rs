@@ -150,6 +150,7 @@ fn get_line(table: &Map<String, Value>, key: &str) -> Result<String, &'static st
 fn parser_options() -> Options<'static> {
     let mut options = Options::default();
     options.extension.autolink = true;
+    options.extension.cjk_friendly_emphasis = true;
     options.extension.strikethrough = true;
     options.extension.table = true;
     options.render.r#unsafe = true;
@@ -323,6 +324,8 @@ mod tests {
             mail.html
         );
         assert!(mail.html.contains("<td><em>9</em></td>"), "{}", mail.html);
+        let cjk = parse("---\nsubject: a\n---\n**注意：**请").expect("it is valid");
+        assert!(cjk.html.contains("<strong>注意：</strong>请") && cjk.text == "注意：请\n", "{}", cjk.html);
         assert!(mail.html.contains("<em>got</em> it on {date}") && mail.html.contains("<html lang=\"de\">"));
     }
 

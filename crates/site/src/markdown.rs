@@ -1,5 +1,6 @@
 //! Renders a page's Markdown body to HTML, and to Markdown with absolute links.
 
+mod cjk_emphasis;
 mod comments;
 mod dollars;
 mod foreign_syntax;
@@ -132,7 +133,7 @@ pub type HighlightCache<'a> = HashMap<Hash, &'a str>;
 ///
 /// The syntax is GitHub Flavored Markdown with footnotes, alerts, formulas and typographic quotes. Raw HTML
 /// is kept, because the author is the operator. Comments are removed, but the HTML keeps HTML comments. Code
-/// blocks in `earlier` are not highlighted again.
+/// blocks in `earlier` are not highlighted again. [`cjk_emphasis`] extends emphasis.
 pub fn render(
     body: &str,
     first_line: usize,
@@ -146,7 +147,7 @@ pub fn render(
     let options = parser_options();
     let uncommented = comments::remove(body, &options);
     let body = &*uncommented.body;
-    let root = dollars::parse(&arena, body, &options);
+    let (root, emphasis) = cjk_emphasis::parse(&arena, body, &options);
     let mut work = BodyRenderer {
         arena: &arena,
         source: SourceText::new(body),
@@ -194,6 +195,7 @@ pub fn render(
     rendered.facts.links.shrink_to_fit();
     rendered.facts.headings.shrink_to_fit();
     rendered.facts.lookups = std::mem::take(&mut work.lookups).finish();
+    work.edits.extend(emphasis);
     rendered.markdown = work.source.apply_edits(std::mem::take(&mut work.edits));
     let headings = AnchoredHeadings::new(rendered.facts.headings.iter().map(|heading| heading.id.clone()));
     let mut plugins = Plugins::default();
@@ -864,6 +866,15 @@ mod tests {
         assert!(marked("it", source).contains("“Hallo <em>Welt</em>”"));
         assert!(marked("fr", "\"Oui\"").contains("«\u{a0}Oui\u{a0}»"));
         assert!(marked("de", "„Ja“ und “yes”").contains("„Ja“ und “yes”"));
+    }
+
+    #[test]
+    fn emphasis_that_commonmark_does_not_see_has_tags_in_markdown() {
+        let rendered = render_body("**注意：**请[看](/x/)。\n\n- **a**：[b](/x/)\n");
+        let link = |text: &str| format!("[{text}](https://www.example.com/x/)");
+        let expected = format!("<strong>注意：</strong>请{}。\n\n- **a**：{}\n", link("看"), link("b"));
+        assert_eq!(rendered.markdown, expected);
+        assert!(rendered.html.starts_with("<p><strong>注意：</strong>请<a href=\"/x/\">看</a>。</p>"));
     }
 
     #[test]
