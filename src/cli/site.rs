@@ -378,8 +378,9 @@ pub(super) fn conversions_folder(config: &Config) -> PathBuf {
     config.inbox_folder().join(CONVERSIONS)
 }
 
-/// The site's trade, vocabulary and domain, for screening: from the Markdown of its listed pages, posts last, because
-/// [`SiteProfile::read`] skips texts beyond a maximum number. Leaves out pages without Markdown in UTF-8.
+/// The site's trade and vocabulary, for screening, from the Markdown of its listed pages, posts last, because
+/// [`SiteProfile::read`] skips texts beyond a maximum number; and its domain. Leaves out pages without
+/// Markdown in UTF-8.
 pub(super) fn read_profile(lexicon: &Lexicon, site: &Site) -> SiteProfile {
     let (posts, pages): (Vec<&PageSummary>, Vec<&PageSummary>) =
         site.pages.iter().partition(|page| page.is_post);
