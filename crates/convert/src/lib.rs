@@ -204,10 +204,10 @@ pub const COUNTED_LETTERS: usize = 1000;
 /// link to the target of a `<meta>` redirect, unless the Markdown already links to it.
 pub fn convert(html: &str, options: &Options) -> Converted {
     let mut dom = parse::parse(html);
-    let base = clean::base_url(&dom, options.url.as_ref());
-    let (mut metadata, mut titles) =
-        metadata::read_metadata(&dom, options.url.as_ref(), options.site_name.as_deref());
-    let is_home = options.url.as_ref().is_some_and(|url| url.path() == "/");
+    let url = options.url.as_ref();
+    let base = clean::base_url(&dom, url);
+    let (mut metadata, mut titles) = metadata::read_metadata(&dom, url, options.site_name.as_deref());
+    let is_home = url.is_some_and(|url| url.path() == "/");
     let has_math = math::has_math_script(&dom);
     let embedded = Embedded::read(&dom);
     let forms = phrasing::form_names(&dom);
@@ -258,8 +258,7 @@ pub fn convert(html: &str, options: &Options) -> Converted {
     }
     let mut markdown = writer::write_markdown(&blocks, limit);
     // Agents do not follow `<meta>` redirects, so the page links to its target.
-    let redirect = metadata.redirect.as_ref();
-    if let Some(target) = redirect.filter(|target| !markdown.contains(&format!("]({target})"))) {
+    if let Some(target) = metadata.redirect.as_ref().filter(|to| !markdown.contains(&format!("]({to})"))) {
         document::add_link(&mut blocks, target);
         markdown = writer::write_markdown(&blocks, limit);
     }
