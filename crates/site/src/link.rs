@@ -4,7 +4,7 @@ use std::borrow::Cow;
 
 use super::images::ImageFacts;
 use super::path;
-use frontdesk_process::maps::HashMap;
+use frontdesk_process::maps::{HashMap, HashSet};
 use frontdesk_site_rules::content_origins::ContentOrigins;
 
 /// The possible targets of links: pages by source file, and assets by path.
@@ -14,6 +14,9 @@ pub struct LinkCatalog {
     pub base_url: String,
     /// The decoded paths of pages, by source file: `pages/developers.md` → `/developers/`.
     pub pages: HashMap<String, String>,
+    /// The paths that end in `.md` or `.markdown` and are no Markdown of a page: files in `static/` and
+    /// generated resources such as `/agents.md`.
+    pub markdown_files: HashSet<String>,
     /// The fingerprinted paths of assets, by path: `/assets/diagram.svg` → `/assets/diagram.0a1b2c3d4e.svg`.
     pub assets: HashMap<String, String>,
     /// The images whose size is known, by path.
@@ -54,9 +57,10 @@ pub struct LinkTarget {
 
 impl LinkCatalog {
     /// Resolves a link relative to the source file (`../posts/x.md`, an image in the same folder) or, if
-    /// there is no such file, relative to the page's path. `@/x.md` names a source file, as in Zola. Links
-    /// with a scheme or a host have no target and stay unchanged, except that `//host` gets the site's scheme
-    /// in `absolute`. Does not check that the target exists.
+    /// there is no such file, relative to the page's path. `@/x.md` names a source file, as in Zola, and so
+    /// does `/x.md`, as in Docusaurus and VitePress. Links with a scheme or a host have no target and stay
+    /// unchanged, except that `//host` gets the site's scheme in `absolute`. Does not check that the target
+    /// exists.
     pub fn resolve(&self, place: LinkOrigin<'_>, link: &str) -> ResolvedLink {
         if has_scheme(link) {
             return ResolvedLink { href: link.to_owned(), absolute: link.to_owned(), target: None };
@@ -68,7 +72,8 @@ impl LinkCatalog {
         // Keep the query and the fragment unchanged.
         let (raw, tail) = link.split_at(link.find(['?', '#']).unwrap_or(link.len()));
         let raw = percent_decoded(raw);
-        let found = if raw.is_empty() { place.path.to_owned() } else { self.find_target_path(place, &raw) };
+        let found =
+            if raw.is_empty() { place.path.to_owned() } else { self.find_target_path(place, &raw, tail) };
         let encoded = path::encode(&found);
         let href = if raw.is_empty() && !tail.starts_with('?') {
             link.to_owned()
@@ -99,9 +104,9 @@ impl LinkCatalog {
     }
 
     /// The decoded path to which a link's decoded path leads: that of the source file or asset that it names,
-    /// or else the path resolved against the page's. One that begins with `/` names no source file. An
-    /// unknown `@/x.md` leads to `/x.md`, and an unknown `@/x/_index.md` to the folder `/x/`.
-    fn find_target_path(&self, place: LinkOrigin<'_>, raw: &str) -> String {
+    /// or else the path resolved against the page's. An unknown `@/x.md` leads to `/x.md`, and an unknown
+    /// `@/x/_index.md` to the folder `/x/`. `tail` is the query and the fragment.
+    fn find_target_path(&self, place: LinkOrigin<'_>, raw: &str, tail: &str) -> String {
         if let Some(file) = raw.strip_prefix("@/") {
             // Zola's content folder corresponds to `pages/` and `posts/`, and a section's `_index.md` to
             // `index.md`. A page in a folder, such as `blog/x.md`, may be the post `posts/x.md`.
@@ -119,7 +124,8 @@ impl LinkCatalog {
             return page.or_else(section).unwrap_or_else(|| format!("/{file}"));
         }
         if raw.starts_with('/') {
-            return path::resolve_relative("/", raw);
+            let path = path::resolve_relative("/", raw);
+            return self.find_rooted_source(place, &path, tail).cloned().unwrap_or(path);
         }
         let beside = path::resolve_relative(&format!("/{}", place.file), raw);
         let beside = beside.trim_start_matches('/');
@@ -129,6 +135,21 @@ impl LinkCatalog {
         };
         let found = find(beside).or_else(|| find(&path::other_form(beside)?));
         found.unwrap_or_else(|| path::resolve_relative(place.path, raw))
+    }
+
+    /// The path of the page whose source file a path that begins with `/` names: in `pages/`, in `posts/`, or
+    /// in the site's folder. `None` if there is no such page or a file has this path, or if the page links to
+    /// itself without a query or fragment: such a link shows readers the page's Markdown.
+    fn find_rooted_source(&self, place: LinkOrigin<'_>, path: &str, tail: &str) -> Option<&String> {
+        let is_markdown = path.ends_with(".md") || path.ends_with(".markdown");
+        if !is_markdown || place.file.is_empty() || self.markdown_files.contains(path) {
+            return None;
+        }
+        let sources = ["pages", "posts", ""].map(|folder| format!("{folder}{path}"));
+        let find = |file: &str| self.pages.get_key_value(file.trim_start_matches('/'));
+        let spelled = |file: &String| find(file).or_else(|| find(&path::other_form(file)?));
+        let (file, page) = sources.iter().find_map(spelled)?;
+        (file != place.file || !tail.is_empty()).then_some(page)
     }
 }
 
@@ -164,6 +185,42 @@ mod tests {
         ] {
             assert_eq!(catalog.resolve(place, link).href, href, "{link}");
         }
+    }
+
+    #[test]
+    fn a_link_from_the_root_to_a_source_file_leads_to_its_page() {
+        let mut catalog = LinkCatalog::default();
+        for (file, path) in [
+            ("pages/index.md", "/"),
+            ("pages/guide/intro.md", "/guide/intro/"),
+            ("pages/cafe\u{301}.markdown", "/x/"),
+            ("pages/pricing/index.md", "/pricing/"),
+            ("pages/agents.md", "/for-agents/"),
+            ("posts/2026-01-02-x.md", "/blog/x/"),
+        ] {
+            catalog.pages.insert(file.into(), path.into());
+        }
+        catalog.markdown_files.insert("/agents.md".into());
+        let place = LinkOrigin { file: "pages/guide/intro.md", path: "/guide/intro/" };
+        for (link, href) in [
+            ("/index.md", "/"),
+            ("/pages/index.md?a#b", "/?a#b"),
+            ("/caf\u{e9}.markdown", "/x/"),
+            ("/pricing/index.md", "/pricing/"),
+            ("/2026-01-02-x.md#a", "/blog/x/#a"),
+            ("/posts/2026-01-02-x.md", "/blog/x/"),
+            ("/guide/intro.md#a", "/guide/intro/#a"),
+            // The Markdown of this page, that of a page with another file name, and another file.
+            ("/guide/intro.md", "/guide/intro.md"),
+            ("/pricing.md", "/pricing.md"),
+            ("/guide/intro/index.md", "/guide/intro/index.md"),
+            ("/agents.md", "/agents.md"),
+            ("/guide/intro", "/guide/intro"),
+        ] {
+            assert_eq!(catalog.resolve(place, link).href, href, "{link}");
+        }
+        let footer = LinkOrigin { file: "", path: "/" };
+        assert_eq!(catalog.resolve(footer, "/index.md").href, "/index.md");
     }
 
     #[test]

@@ -141,6 +141,7 @@ impl Structure {
         add_thanks_pages(options, &mut documents, languages, &mut names, &mut faults);
         let mut catalog = link_catalog(&documents, &assets, verbatim, options, &mut faults);
         catalog.pages.extend(sources.invalid.iter().cloned());
+        catalog.markdown_files = markdown_files(&names, &catalog);
         let not_found = take_not_found_pages(&mut documents, languages);
         let count = documents.len();
         documents.extend(not_found);
@@ -197,8 +198,9 @@ fn footer_links(options: &PagesOptions, catalog: &LinkCatalog) -> Vec<LinkTarget
     links.filter_map(|link| catalog.resolve(place, &link.href).target).collect()
 }
 
-/// Collects the possible targets of links: pages with a source, assets, and the images in `assets` and
-/// `verbatim` with their sizes. Reports a panic that occurs while the size of an image is read.
+/// Collects the possible targets of links, except for `markdown_files`: pages with a source, assets, and the
+/// images in `assets` and `verbatim` with their sizes. Reports a panic that occurs while the size of an image
+/// is read.
 fn link_catalog(
     documents: &[Document],
     assets: &[Asset],
@@ -213,7 +215,19 @@ fn link_catalog(
         assets: assets.iter().map(|asset| (asset.path.clone(), asset.fingerprinted.clone())).collect(),
         images: catalog_images(assets, verbatim, faults),
         allowed: options.allowed.clone(),
+        ..LinkCatalog::default()
     }
+}
+
+/// The paths with the name of a Markdown file that belong to no page with a source.
+fn markdown_files(names: &PathRegistry, catalog: &LinkCatalog) -> HashSet<String> {
+    let is_page =
+        |owner: &Option<String>| owner.as_ref().is_some_and(|file| catalog.pages.contains_key(file));
+    let files = names
+        .owners
+        .iter()
+        .filter(|(path, owner)| (path.ends_with(".md") || path.ends_with(".markdown")) && !is_page(owner));
+    files.map(|(path, _)| path.clone()).collect()
 }
 
 /// Generates the thank-you page of each language, unlisted and with a link to the home page, if forms work

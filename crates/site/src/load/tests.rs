@@ -888,6 +888,27 @@ fn aliases_are_relative_to_the_folder_of_their_page() {
 }
 
 #[test]
+fn a_link_to_a_source_file_leads_to_its_page_unless_a_file_is_there() {
+    let mut bench = Bench::new();
+    bench.options.reserved = vec!["/agents.md"];
+    let page = |more: &str| format!("---\ntitle: T\ndescription: D.\n{more}\n---\n");
+    let links = "[1](/g/in.md) [2](/pages/g/in.md#top) [3](/notes.md) [4](/agents.md) [5](/a.md)";
+    bench.write("pages/a.md", &format!("{}{links}", page("")));
+    bench.write("pages/g/in.md", &page(""));
+    bench.write("pages/notes.md", &page("slug: other"));
+    bench.write("pages/agents.md", &page("slug: for-agents"));
+    bench.write("static/notes.md", "notes");
+    let loaded = bench.cache.load(bench.folder.path(), &bench.options, &[]);
+    let site = loaded.site.unwrap_or_else(|| panic!("{:?}", loaded.faults));
+    let [html, _] = texts(&site, "/a/").expect("a page");
+    for (text, href) in [(1, "/g/in/"), (2, "/g/in/#top"), (3, "/notes.md"), (4, "/agents.md"), (5, "/a.md")]
+    {
+        assert!(html.contains(&format!("<a href=\"{href}\">{text}</a>")), "{href} {html}");
+    }
+    assert!(loaded.faults.iter().all(|fault| fault.place != "pages/a.md"), "{:?}", loaded.faults);
+}
+
+#[test]
 fn the_name_of_a_file_may_end_with_its_language() {
     let mut bench = Bench::new();
     bench.options.languages = vec!["en".into(), "de".into()];
