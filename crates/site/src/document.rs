@@ -614,32 +614,24 @@ pub(super) fn add_list_pages(
     documents.append(&mut more);
 }
 
-/// Replaces tags of a language's posts that differ only in case with the first spelling, and removes
-/// duplicates. Reports and removes tags that cannot be turned into a path, and tags that would share the path
-/// of a distinct one (`C` and `C++`).
+/// Replaces tags of a language's posts that share a slug with the first spelling, and removes duplicates.
+/// Warns about those that differ from it in more than case.
 fn unify_tags(language: usize, documents: &mut [Document], faults: &mut Vec<Fault>) {
     let mut spellings: HashMap<String, String> = HashMap::default();
     let is_post = |document: &&mut Document| document.language == language && document.kind == PageKind::Post;
     for document in documents.iter_mut().filter(is_post) {
         let (place, line) = (&document.file, document.line("tags"));
         let mut tags = document.front_matter.tags.clone();
-        tags.retain_mut(|tag| {
-            let slug = slug(tag);
-            if slug.is_empty() {
-                let message = format!("the tag `{tag}` has no letter or digit that could name its page");
-                faults.push(Fault::error(place, line, message));
-                return false;
+        for tag in &mut tags {
+            let spelling = spellings.entry(slug(tag)).or_insert_with(|| tag.clone());
+            if spelling.to_lowercase() != tag.to_lowercase() {
+                let message = format!("the tag `{tag}` has the same page as `{spelling}`");
+                faults.push(
+                    Fault::warning(place, line, message).hint("write the tag in the same way everywhere"),
+                );
             }
-            let spelling = spellings.entry(slug).or_insert_with(|| tag.clone());
-            let alike = spelling.to_lowercase() == tag.to_lowercase();
-            if alike {
-                tag.clone_from(spelling);
-            } else {
-                let message = format!("the tag `{tag}` would have the same page as `{spelling}`");
-                faults.push(Fault::error(place, line, message).hint("rename one of them"));
-            }
-            alike
-        });
+            tag.clone_from(spelling);
+        }
         let mut seen = HashSet::default();
         tags.retain(|tag| seen.insert(tag.clone()));
         if tags != document.front_matter.tags {
@@ -681,6 +673,7 @@ pub(super) fn listed_posts_newest_first(documents: &[Document], language: usize)
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::fault::Severity;
 
     #[test]
     fn a_date_is_left_out_of_the_path_with_what_separates_it() {
@@ -711,6 +704,44 @@ mod tests {
             let found = identify(&format!("posts/{file}"), &["en"], &mut front_matter);
             assert_eq!((&*found.path, front_matter.date.is_some()), (path, is_dated), "{file}");
         }
+    }
+
+    #[test]
+    fn tags_that_differ_in_signs_have_pages_of_their_own() {
+        let post = |tags: &[&str]| {
+            let tags = tags.iter().map(|tag| (*tag).to_owned()).collect();
+            let front_matter = Arc::new(FrontMatter { tags, ..FrontMatter::default() });
+            Document { path: "/p/".into(), kind: PageKind::Post, front_matter, ..Document::default() }
+        };
+        let mut documents = vec![
+            post(&["C", "C++", "C#"]),
+            post(&["c", "NET", ".NET", "🚀", "&"]),
+            post(&["web dev", "Web-Dev"]),
+        ];
+        let mut faults = Vec::new();
+        add_blog_pages(0, &Language::only(&PagesOptions::default()), &mut documents, &mut faults);
+        let found: Vec<_> = documents
+            .iter()
+            .filter_map(|document| {
+                let PageKind::Tag(name) = &document.kind else { return None };
+                Some((name.as_str(), document.path.trim_start_matches("/blog/tags/")))
+            })
+            .collect();
+        let expected = [
+            ("&", "u26/"),
+            (".NET", "dot-net/"),
+            ("C", "c/"),
+            ("C#", "c-sharp/"),
+            ("C++", "c-plus-plus/"),
+            ("NET", "net/"),
+            ("web dev", "web-dev/"),
+            ("🚀", "🚀/"),
+        ];
+        assert_eq!(found, expected);
+        let faults: Vec<_> = faults.iter().map(|fault| (fault.severity, fault.message.as_str())).collect();
+        assert_eq!(faults, [(Severity::Warning, "the tag `Web-Dev` has the same page as `web dev`")]);
+        assert_eq!(documents[1].front_matter.tags[0], "C");
+        assert_eq!(documents[2].front_matter.tags, ["web dev"]);
     }
 
     #[test]

@@ -178,18 +178,38 @@ pub fn redirect_paths(page: &str) -> Vec<String> {
 
 /// Converts words to one path segment: lower-case letters and digits of any script with their combining
 /// marks, such as the vowel signs of Hindi and Thai, and one hyphen in place of the characters between them.
-/// Empty if there are no letters or digits.
+/// `+`, a `.` at the beginning of a word and a `#` behind a letter or digit are the words `plus`, `dot` and
+/// `sharp`, because `C++`, `.NET` and `C#` are not `C` and `NET`. Words of signs only, such as an emoji, keep
+/// the signs, or become the code points of ASCII signs. Empty if there are only spaces.
 pub fn slug(words: &str) -> String {
     let mut slug = String::with_capacity(words.len());
-    for c in words.chars().flat_map(char::to_lowercase) {
+    let mut before = ' ';
+    let mut rest = words.chars().flat_map(char::to_lowercase).peekable();
+    while let Some(c) = rest.next() {
+        let is_behind_word = before.is_alphanumeric();
+        let is_before_word = rest.peek().is_some_and(|next| next.is_alphanumeric());
+        let name = match c {
+            '+' => "plus",
+            '#' if is_behind_word => "sharp",
+            '.' if is_before_word && before.is_whitespace() => "dot",
+            _ => "",
+        };
         let is_part = !slug.is_empty() && !slug.ends_with('-');
         if c.is_alphanumeric() || is_part && is_combining_mark(c) {
             slug.push(c);
-        } else if is_part {
-            slug.push('-');
+        } else {
+            slug.push_str(if is_part { "-" } else { "" });
+            slug.push_str(name);
+            slug.push_str(if name.is_empty() { "" } else { "-" });
         }
+        before = c;
     }
     slug.truncate(slug.trim_end_matches('-').len());
+    if slug.is_empty() {
+        let signs = words.chars().filter(|c| !c.is_whitespace() && !c.is_control());
+        let signs = signs.map(|c| if c.is_ascii() { format!("u{:x}", u32::from(c)) } else { c.to_string() });
+        slug.extend(signs);
+    }
     slug
 }
 
@@ -312,13 +332,38 @@ mod tests {
         assert_eq!(twin_path("/"), "/index.md");
         assert_eq!(twin_path("/developers/"), "/developers.md");
         assert_eq!(twin_path("/blog/a-post/"), "/blog/a-post.md");
-        assert_eq!(slug("Least privilege, measured!"), "least-privilege-measured");
-        assert_eq!(slug("  C++ & Rust "), "c-rust");
-        assert_eq!(slug("Größe"), "größe");
-        assert_eq!(slug("हिन्दी भाषा"), "हिन्दी-भाषा");
-        assert_eq!(slug("เว็บ"), "เว็บ");
-        assert_eq!(slug("İzmir"), "i\u{307}zmir");
-        assert_eq!(slug("❤\u{fe0f}"), "");
+    }
+
+    #[test]
+    fn slugs_are_readable_and_differ_for_different_names() {
+        for (words, expected) in [
+            ("Least privilege, measured!", "least-privilege-measured"),
+            ("  C++ & Rust ", "c-plus-plus-rust"),
+            ("C", "c"),
+            ("C#", "c-sharp"),
+            ("C♯", "c"),
+            ("#rust", "rust"),
+            ("issue #5", "issue-5"),
+            ("A+B", "a-plus-b"),
+            ("Disney+", "disney-plus"),
+            (".NET", "dot-net"),
+            ("ASP.NET", "asp-net"),
+            ("the .NET 8.0", "the-dot-net-8-0"),
+            ("Q&A", "q-a"),
+            ("Größe", "größe"),
+            ("हिन्दी भाषा", "हिन्दी-भाषा"),
+            ("เว็บ", "เว็บ"),
+            ("İzmir", "i\u{307}zmir"),
+            ("❤\u{fe0f}", "❤\u{fe0f}"),
+            ("Rocket 🚀", "rocket"),
+            ("+++", "plus-plus-plus"),
+            ("#", "u23"),
+            ("..", "u2eu2e"),
+            ("/", "u2f"),
+            (" ", ""),
+        ] {
+            assert_eq!(slug(words), expected, "{words}");
+        }
     }
 
     #[test]
