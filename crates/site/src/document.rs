@@ -329,6 +329,20 @@ fn split_language<'a>(stem: &'a str, languages: &[&str]) -> (&'a str, Option<usi
     split.unwrap_or((stem, None))
 }
 
+/// The index of the language that a tag names. A tag with a region, such as `en-US` or `en_US`, also names
+/// the language without one, `en`, and a tag without a region the only language with one.
+fn find_language(tag: &str, languages: &[&str]) -> Option<usize> {
+    let tag = tag.replace('_', "-");
+    let is = |known: &str, tag: &str| known.eq_ignore_ascii_case(tag);
+    let primary = |tag: &str| tag.split('-').next().unwrap_or_default().to_owned();
+    let find = |tag: &str| languages.iter().position(|known| is(known, tag));
+    let with_region = || {
+        let mut all = (0..languages.len()).filter(|&index| is(&primary(languages[index]), &tag));
+        all.next().filter(|_| all.next().is_none())
+    };
+    find(&tag).or_else(|| find(&primary(&tag))).or_else(with_region)
+}
+
 /// The folder (`posts/a/`) of an index file (`posts/a/index.md` or `_index.md`), and the language at the end
 /// of the file's name (`posts/a/index.de.md`). `None` for other files.
 fn folder_of_index<'a>(file: &'a str, languages: &[&str]) -> Option<(&'a str, Option<usize>)> {
@@ -379,10 +393,10 @@ fn parse_source(source: &SourceFile, text: &str, languages: &[&str]) -> ParsedMa
         let PageIdentity { path, kind, mut language, source_key } =
             identify(file, languages, &mut front_matter);
         if let Some(tag) = &front_matter.lang {
-            let index = languages.iter().position(|known| known.eq_ignore_ascii_case(tag));
+            let index = find_language(tag, languages);
             if index.is_none() {
                 let line = parsed.lines.get("lang").copied();
-                let fault = Fault::error(file, line, format!("`{tag}` is not a language of this site"));
+                let fault = Fault::warning(file, line, format!("`{tag}` is not a language of this site"));
                 let otherwise = || "add it to `site.languages` in frontdesk.toml".to_owned();
                 faults.push(fault.hint(did_you_mean(tag, languages.iter().copied(), otherwise)));
             }
@@ -703,6 +717,22 @@ mod tests {
             let mut front_matter = FrontMatter::default();
             let found = identify(&format!("posts/{file}"), &["en"], &mut front_matter);
             assert_eq!((&*found.path, front_matter.date.is_some()), (path, is_dated), "{file}");
+        }
+    }
+
+    #[test]
+    fn a_tag_with_a_region_names_the_language_without_one() {
+        for (tag, languages, expected) in [
+            ("en-US", &["de", "en"][..], Some(1)),
+            ("en_us", &["de", "en", "en-US"], Some(2)),
+            ("EN", &["de", "en"], Some(1)),
+            ("pt", &["en", "pt-BR"], Some(1)),
+            ("pt", &["pt-PT", "pt-BR"], None),
+            ("zh-TW", &["zh-CN"], None),
+            ("english", &["en"], None),
+            ("", &["en"], None),
+        ] {
+            assert_eq!(find_language(tag, languages), expected, "{tag} {languages:?}");
         }
     }
 

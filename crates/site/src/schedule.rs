@@ -3,10 +3,10 @@
 
 use std::borrow::Cow;
 
-use jiff::Timestamp;
 use jiff::civil::{Date, DateTime};
 use jiff::fmt::rfc2822;
 use jiff::tz::TimeZone;
+use jiff::{Timestamp, Zoned};
 
 /// Why a page is not published, so that only a preview shows it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -49,11 +49,40 @@ pub(super) fn unpublished(
 
 /// Parses the time at which a page is published or taken down: a date, which means its midnight, or a date
 /// with a time, in ISO 8601 or in a form that [`to_iso`] knows. The time zone is UTC unless the text has an
-/// offset, which a space may precede, as in Jekyll. `None` for any other text.
+/// offset or the name of a zone, as in `[Europe/Berlin]` (RFC 9557). `None` for any other text, and for a
+/// zone that this machine does not know.
 pub(super) fn parse_time(text: &str) -> Option<Timestamp> {
-    let text = to_iso(text).replace(" UTC", "Z").replace(" +", "+").replace(" -", "-");
-    let without_zone = || text.parse::<DateTime>().ok()?.to_zoned(TimeZone::UTC).ok();
-    text.parse().ok().or_else(|| without_zone().map(|time| time.timestamp()))
+    let text = to_iso(text);
+    let zoned = || {
+        if text.contains('[') {
+            return text.parse::<Zoned>().ok();
+        }
+        text.parse::<DateTime>().ok()?.to_zoned(TimeZone::UTC).ok()
+    };
+    text.parse().ok().or_else(|| zoned().map(|time| time.timestamp()))
+}
+
+/// Parses a publication time as [`parse_time`] does. Of a text that can mean several times, because it ends
+/// with the abbreviation of a time zone (`EST` is used in America and in Australia) or because the order of
+/// day and month is not certain (`07/08/2022`), returns the latest, so that no page is published early.
+pub(super) fn parse_publication_time(text: &str) -> Option<Timestamp> {
+    if let Some(time) = parse_time(text) {
+        return Some(time);
+    }
+    let (day, clock) = split_clock(text).unwrap_or((text, String::new()));
+    let forms = DATE_FORMS.iter().chain(&AMBIGUOUS_FORMS);
+    let latest = forms.filter_map(|form| parse_date(form, day)).max()?;
+    let is_zone = |zone: &&str| {
+        (2..=5).contains(&zone.len())
+            && zone.bytes().all(|b| b.is_ascii_uppercase())
+            && !["AM", "PM"].contains(zone)
+    };
+    // No time zone is behind UTC by more than twelve hours.
+    let clock = match clock.split_once(' ').filter(|(_, zone)| is_zone(zone)) {
+        Some((time, _)) => format!("{time}-12:00"),
+        None => clock,
+    };
+    parse_time(&format!("{latest}{clock}"))
 }
 
 /// The forms of dates, besides ISO 8601, whose order of day and month is certain; `%b` and `%B` are names of
@@ -61,16 +90,45 @@ pub(super) fn parse_time(text: &str) -> Option<Timestamp> {
 const DATE_FORMS: [&str; 8] =
     ["%Y-%m-%d", "%Y/%m/%d", "%b %d %Y", "%b %d, %Y", "%B %d %Y", "%B %d, %Y", "%d %b %Y", "%d %B %Y"];
 
-/// Rewrites in ISO 8601 a date such as `Jul 08 2022`, `8 July 2022` or `2022/7/8`, or a time such as `Fri, 08
-/// Jul 2022 09:30:00 +0200` (RFC 2822), because site generators accept these. Returns any other text
-/// unchanged.
+/// The forms of dates in which countries differ in the order of day and month.
+const AMBIGUOUS_FORMS: [&str; 6] = ["%d/%m/%Y", "%m/%d/%Y", "%d.%m.%Y", "%m.%d.%Y", "%d-%m-%Y", "%m-%d-%Y"];
+
+/// Parses a date in one form. `None` if its year has fewer than four digits: `27` is not the year 27.
+fn parse_date(form: &str, text: &str) -> Option<Date> {
+    Date::strptime(form, text).ok().filter(|date| date.year() >= 1000)
+}
+
+/// Rewrites in ISO 8601 a date such as `Jul 08 2022`, `8 July 2022` or `2022/7/8`, also with a time such as
+/// `9:30`, `9:30:00 +0200` or `9:30 UTC` after it, or a time such as `Fri, 08 Jul 2022 09:30:00 +0200` (RFC
+/// 2822), because site generators accept these. Returns any other text unchanged.
 pub(super) fn to_iso(text: &str) -> Cow<'_, str> {
-    let date = || DATE_FORMS.iter().find_map(|form| Date::strptime(form, text).ok());
-    if let Some(date) = date() {
-        return Cow::Owned(date.to_string());
+    let (day, clock) = split_clock(text).unwrap_or((text, String::new()));
+    if let Some(date) = DATE_FORMS.iter().find_map(|form| parse_date(form, day)) {
+        return Cow::Owned(format!("{date}{clock}"));
     }
     let Ok(time) = rfc2822::parse(text) else { return Cow::Borrowed(text) };
     Cow::Owned(time.strftime("%Y-%m-%dT%H:%M:%S%:z").to_string())
+}
+
+/// Splits a text at the `T` or the spaces before a time of day. Returns the text before it and, in ISO 8601,
+/// `T` and the time: with two digits of the hour, with `Z` for the zones UTC, GMT and Z, and without spaces
+/// before an offset. Other text after the time stays as it is. `None` if there is no time.
+fn split_clock(text: &str) -> Option<(&str, String)> {
+    let (before, after) = text.split_once(':')?;
+    let day = before.trim_end_matches(|c: char| c.is_ascii_digit());
+    let hour = &before[day.len()..];
+    let day = day.strip_suffix('T').unwrap_or_else(|| day.trim_end());
+    if !(1..=2).contains(&hour.len()) || day.len() + hour.len() == before.len() {
+        return None;
+    }
+    let end = after.find(|c: char| !c.is_ascii_digit() && !matches!(c, ':' | '.' | ','));
+    let (rest, zone) = after.split_at(end.unwrap_or(after.len()));
+    let zone = match zone.trim_start() {
+        name if ["UTC", "GMT", "Z"].iter().any(|utc| name.eq_ignore_ascii_case(utc)) => "Z",
+        offset if offset.starts_with(['+', '-']) => offset,
+        _ => zone,
+    };
+    Some((day, format!("T{hour:0>2}:{rest}{zone}")))
 }
 
 /// The time at which a page with only a date is published: midnight in UTC. `None` if it cannot be
@@ -111,13 +169,61 @@ mod tests {
             ("2022-7-8", "2022-07-08T00:00Z"),
             ("Fri, 08 Jul 2022 00:30:00 +0200", "2022-07-07T22:30Z"),
             ("Fri, 08 Jul 2022 09:30:00 GMT", "2022-07-08T09:30Z"),
+            ("2016-04-24 9:05:00 +0200", "2016-04-24T07:05Z"),
+            ("2016-04-24 9:05:00.5 +02:00", "2016-04-24T07:05:00.5Z"),
+            ("2016-04-24T9:05", "2016-04-24T09:05Z"),
+            ("2014/7/7 20:46:25", "2014-07-07T20:46:25Z"),
+            ("2014/7/7 2:46 -0700", "2014-07-07T09:46Z"),
+            ("2014-7-7  2:46Z", "2014-07-07T02:46Z"),
+            ("July 8, 2022 9:30 utc", "2022-07-08T09:30Z"),
+            ("8 Jul 2022 09:30:00 GMT", "2022-07-08T09:30Z"),
         ] {
             assert_eq!(parse_time(written), Some(time(expected)), "{written}");
         }
         // Whether 07/08 is in July or in August depends on the reader.
-        for other in ["tomorrow", "", "07/08/2022", "8.7.2022", "Jul 32 2022", "Jul 08 2022 at noon", "2022"]
-        {
+        for other in [
+            "tomorrow",
+            "",
+            "07/08/2022",
+            "8.7.2022",
+            "Jul 32 2022",
+            "Jul 08 2022 at noon",
+            "2022",
+            "8 Jul 27",
+            "27/7/8",
+            "2022-07-08 9:30 EST",
+            "2022-07-08 9:30 PM",
+            "2022-07-08 25:30",
+            "2022-07-08 100:30",
+            "2022-07-089:30",
+            "2022-07-08 9:30 UTC+2",
+            "9:30",
+        ] {
             assert_eq!(parse_time(other), None, "{other}");
+        }
+        // `None` on a machine without a database of time zones.
+        let named = parse_time("2022-07-08T09:30[America/New_York]");
+        assert!(named.is_none_or(|at| at == time("2022-07-08T13:30Z")), "{named:?}");
+        assert_eq!(parse_time("2022-07-08T09:30[Nowhere/Else]"), None);
+    }
+
+    #[test]
+    fn a_publication_time_with_several_meanings_is_the_latest() {
+        for (written, expected) in [
+            ("2026-12-01 9:30", Some("2026-12-01T09:30Z")),
+            ("2026-12-01 9:30:00 EST", Some("2026-12-01T21:30Z")),
+            ("2026/12/1 09:30 CEST", Some("2026-12-01T21:30Z")),
+            ("07/08/2026", Some("2026-08-07T00:00Z")),
+            ("12-1-2026 9:30", Some("2026-12-01T09:30Z")),
+            ("1.12.2026 9:30 MSK", Some("2026-12-01T21:30Z")),
+            ("25/12/2026", Some("2026-12-25T00:00Z")),
+            ("2026-12-01 9:30 PM", None),
+            ("2026-12-01 at noon", None),
+            ("07/08/26", None),
+            ("soon", None),
+            ("", None),
+        ] {
+            assert_eq!(parse_publication_time(written), expected.map(time), "{written}");
         }
     }
 

@@ -103,15 +103,17 @@ impl Visibility {
     }
 }
 
-/// Reads a boolean, or a string such as `yes` or `off`, in any case. `None` for other values.
+/// Reads a boolean, a string such as `yes` or `off`, in any case, or 1 or 0. `None` for other values.
 pub(super) fn as_flag(value: &Value) -> Option<bool> {
     match value {
         Value::Bool(flag) => Some(*flag),
         Value::String(text) => match text.trim().to_ascii_lowercase().as_str() {
-            "true" | "yes" | "y" | "on" => Some(true),
-            "false" | "no" | "n" | "off" => Some(false),
+            "true" | "yes" | "y" | "on" | "1" => Some(true),
+            "false" | "no" | "n" | "off" | "0" => Some(false),
             _ => None,
         },
+        Value::Number(number) if number.as_i64() == Some(1) => Some(true),
+        Value::Number(number) if number.as_i64() == Some(0) => Some(false),
         _ => None,
     }
 }
