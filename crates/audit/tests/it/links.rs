@@ -284,7 +284,8 @@ fn redirects_in_a_circle_are_found() {
     site.assert_finds("redirect-loop", Broken);
 }
 
-/// Some servers leave out header fields for HEAD, and some block unknown clients with statuses of their own.
+/// Some servers leave out header fields for HEAD or redirect it to the same URL, and some block unknown clients
+/// with statuses of their own.
 #[test]
 fn odd_answers_to_head_and_odd_statuses_are_no_broken_links() {
     let without_target = |asked: &Asked, answer: Answer| {
@@ -292,6 +293,11 @@ fn odd_answers_to_head_and_odd_statuses_are_no_broken_links() {
         if is_odd { Answer::new(301, "", "") } else { answer }
     };
     FakeSite::with_fault(without_target).assert_clean();
+    let redirecting_head = |asked: &Asked, answer: Answer| {
+        let is_odd = asked.method == "HEAD" && asked.path() == "/docs/install/";
+        if is_odd { Answer::new(302, "", "").with("location", &asked.target) } else { answer }
+    };
+    FakeSite::with_fault(redirecting_head).assert_clean();
     with("/docs/install/index.md", |_, _| Answer::new(999, "", "")).assert_clean();
 }
 

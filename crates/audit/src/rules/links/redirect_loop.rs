@@ -2,6 +2,7 @@
 
 use std::collections::HashSet;
 
+use crate::client::redirect_target;
 use crate::group::Group;
 use crate::rule::{Findings, Fix, Platform, Rule, Severity};
 use crate::survey::Survey;
@@ -21,7 +22,8 @@ pub(super) static RULE: Rule = Rule {
     check,
 };
 
-/// Reports each followed link whose redirects lead to one URL twice. Names at most four paths of the loop.
+/// Reports each followed link whose redirects lead to one URL twice and to no page. Names at most four paths
+/// of the loop.
 fn check(survey: &Survey, findings: &mut Findings) {
     let links = &survey.links;
     let lists = [&links.llms, &links.pages, &links.markdown, &links.sitemap].into_iter().flatten();
@@ -35,8 +37,10 @@ fn check(survey: &Survey, findings: &mut Findings) {
     }
 }
 
-/// Whether the redirects lead to the same URL twice.
+/// Whether the redirects lead to the same URL twice, and the last response redirects, too. A server that
+/// redirects only HEAD to the same URL answers the GET that follows.
 fn is_loop(followed: &FollowedLink) -> bool {
     let mut seen = HashSet::new();
-    !followed.chain.iter().all(|exchange| seen.insert(exchange.url()))
+    let is_repeated = !followed.chain.iter().all(|exchange| seen.insert(exchange.url()));
+    is_repeated && redirect_target(followed.last()).is_some()
 }
