@@ -62,7 +62,7 @@ mod visible_text;
 mod word_list;
 mod writer;
 
-pub use decode::decode_html;
+pub use decode::{declared_encoding, decode_html};
 pub use document::is_fragment;
 pub use html_tree::{HtmlElement, HtmlTree};
 pub use inline_code::Embedded;

@@ -249,6 +249,28 @@ fn a_missing_or_wrong_charset_is_found() {
     ] {
         assert_eq!(found(&changed(kind, text)), expected.into_iter().collect::<Vec<_>>(), "{kind}");
     }
+    let page = |kind: &'static str, declared: &'static str, text: &'static [u8]| {
+        FakeSite::with_fault(move |asked, mut answer| {
+            if asked.path() == "/about/" && answer.header("content-type").contains("html") {
+                answer = answer.replaced("charset=\"utf-8\"", declared);
+                let at = answer.body.windows(8).position(|part| part == b"sentence").expect("a sentence");
+                answer.body.splice(at..at, text.iter().copied());
+                return answer.with("content-type", kind);
+            }
+            answer
+        })
+    };
+    for (kind, declared, text, is_wrong) in [
+        ("text/html", "charset=iso-8859-1", "ä".as_bytes(), true),
+        ("text/html", "charset=utf-8", b"\xe4", true),
+        ("text/html", "charset=iso-8859-1", b"\xe4", false),
+        ("text/html", "charset=shift_jis", "ä".as_bytes(), false),
+        ("text/html; charset=utf-8", "charset=iso-8859-1", "ä".as_bytes(), false),
+        ("application/xhtml+xml", "charset=iso-8859-1", "ä".as_bytes(), false),
+    ] {
+        let expected = if is_wrong { vec![("charset-wrong", Broken)] } else { vec![] };
+        assert_eq!(found(&page(kind, declared, text)), expected, "{kind} {declared}");
+    }
 }
 
 /// Changes what a page is for clients whose `User-Agent` contains `Bot/`.

@@ -1,7 +1,7 @@
 //! Pages declare their character encoding.
 
 use encoding_rs::Encoding;
-use frontdesk_convert::{HtmlTree, Selector};
+use frontdesk_convert::declared_encoding;
 
 use crate::group::Group;
 use crate::rule::{Findings, Fix, Platform, Rule, Severity};
@@ -27,32 +27,31 @@ pub(super) static RULE: Rule = Rule {
     check,
 };
 
-/// The elements that declare the encoding of a page (HTML §4.2.5.4).
-const DECLARATION: &str = "meta[charset], meta[http-equiv=content-type i][content*=charset i]";
-
-/// Reports each page without a `charset`, a byte order mark, or a `<meta>` that declares the encoding within
-/// the first 1,024 bytes. Broken if such a page declares none later, either, and has non-ASCII characters.
-/// Does not check whether the encoding is known.
+/// Reports each page without a `charset`, a byte order mark, or a `<meta>` or XML declaration that names a known
+/// encoding within the first 1,024 bytes. Broken if such a page declares none later, either, and has non-ASCII
+/// characters. Skips XHTML, which is UTF-8 without a declaration, and does not check whether `charset` is known.
 fn check(survey: &Survey, findings: &mut Findings) {
-    let declaration = Selector::parse(DECLARATION).unwrap_or_else(|error| unreachable!("{error}"));
     for page in &survey.first_requests.pages {
         let response = page.response();
-        let has_mark = Encoding::for_bom(&response.body).is_some();
-        let start = String::from_utf8_lossy(&response.body[..response.body.len().min(1024)]);
-        let is_declared = || !HtmlTree::parse(&start).all(&declaration).is_empty();
-        if response.charset().is_some() || has_mark || is_declared() {
+        let body = &response.body;
+        let is_known = response.charset().is_some() || response.media_type() == "application/xhtml+xml";
+        if is_known
+            || Encoding::for_bom(body).is_some()
+            || declared_encoding(&body[..body.len().min(1024)]).is_some()
+        {
             continue;
         }
-        if !page.select(DECLARATION).is_empty() {
+        if declared_encoding(body).is_some() {
             findings.report(
                 &[&page.html],
                 "The page declares its encoding only after the first 1,024 bytes: declare it earlier, or in \
                  `Content-Type`",
             );
-        } else if response.body.is_ascii() {
-            findings.report(&[&page.html], "The page declares no character encoding: send `charset=utf-8`");
+        } else if body.is_ascii() {
+            findings.report(&[&page.html], "The page declares no known encoding: send `charset=utf-8`");
         } else {
-            let message = "The page has non-ASCII characters, but declares no encoding: send `charset=utf-8`";
+            let message =
+                "The page has non-ASCII characters, but declares no known encoding: send `charset=utf-8`";
             findings.report_as(Severity::Broken, &[&page.html], message);
         }
     }

@@ -148,11 +148,16 @@ fn pages_without_an_early_encoding_are_found() {
         ("text/html", "a".to_owned(), vec![Advice]),
         ("text/html", "<meta http-equiv=content-type content=text/html>\u{e4}".to_owned(), vec![Broken]),
         ("text/html", "<!-- <meta charset=utf-8> -->\u{e4}".to_owned(), vec![Broken]),
+        ("text/html", "<meta charset=klingon>\u{e4}".to_owned(), vec![Broken]),
         ("text/html", format!("{space}<meta charset = utf-8>\u{e4}"), vec![Advice]),
+        ("application/xhtml+xml", "\u{e4}".to_owned(), vec![]),
     ] {
         let survey = survey(&page("https://example.com/", &[("content-type", kind)], &body), public());
         assert_eq!(found(&charset_undeclared::RULE, &survey), expected, "{kind} {body}");
     }
+    let xml = "<?xml version='1.0' encoding='UTF-8'?><!DOCTYPE html><title>\u{e4}</title>";
+    let page = exchange("https://example.com/", response(200, &[("content-type", "text/html")], xml));
+    assert_eq!(found(&charset_undeclared::RULE, &survey(&page, public())), []);
 }
 
 #[test]

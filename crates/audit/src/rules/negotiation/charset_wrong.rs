@@ -1,5 +1,8 @@
 //! The `charset` is that of the body.
 
+use encoding_rs::Encoding;
+use frontdesk_convert::declared_encoding;
+
 use super::shared::texts;
 use crate::group::Group;
 use crate::rule::{Findings, Fix, Platform, Rule, Severity};
@@ -11,18 +14,28 @@ pub(super) static RULE: Rule = Rule {
     severity: Severity::Broken,
     checks: "A body that is declared as UTF-8 is UTF-8, and a UTF-8 body is not declared as another \
              encoding.",
-    matters: "The `charset` of `Content-Type` overrides what the document declares (RFC 9110 §8.3.2, HTML \
-              §13.2.3.2): non-ASCII letters are shown wrongly.",
+    matters: "The `charset` of `Content-Type` decides, or else the declaration of an HTML page (RFC 9110 \
+              §8.3.2, HTML §13.2.3.2): if it is untrue, non-ASCII letters are shown wrongly.",
     hurts: "People and agents, who read damaged text.",
     fixes: &[Fix { platform: Platform::Any, text: "Store all text as UTF-8 and send `charset=utf-8`." }],
     check,
 };
 
 /// Reports UTF-8 that is declared as a charset whose name begins with `iso-8859` or `windows-125`, and other
-/// text that is declared as UTF-8. ASCII text and other charsets are not judged.
+/// text that is declared as UTF-8. ASCII text and other charsets are not judged. The declaration of an HTML page
+/// counts if its media type has no `charset` and the body no byte order mark.
 fn check(survey: &Survey, findings: &mut Findings) {
     for (exchange, response) in texts(survey).filter(|(_, response)| !response.body.is_ascii()) {
-        let Some(charset) = response.charset() else { continue };
+        let (place, charset) = match response.charset() {
+            Some(charset) => ("`Content-Type`", charset),
+            None if response.media_type() != "text/html" || Encoding::for_bom(&response.body).is_some() => {
+                continue;
+            }
+            None => match declared_encoding(&response.body) {
+                Some(encoding) => ("The page", encoding.name().to_ascii_lowercase()),
+                None => continue,
+            },
+        };
         // A truncated UTF-8 body may end within a character.
         let is_utf8 = std::str::from_utf8(&response.body)
             .map_or_else(|error| error.error_len().is_none() && !response.is_whole, |_| true);
@@ -34,8 +47,7 @@ fn check(survey: &Survey, findings: &mut Findings) {
             findings.report(
                 &[exchange],
                 format!(
-                    "`Content-Type` says `charset={charset}`, but the body is {is}: declare the encoding \
-                     that it has"
+                    "{place} says `charset={charset}`, but the body is {is}: declare the encoding that it has"
                 ),
             );
         }
