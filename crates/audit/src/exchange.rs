@@ -265,12 +265,18 @@ impl Response {
     }
 
     /// The kind of the response. A body that begins as an HTML document is HTML, even if the `Content-Type`
-    /// says otherwise; only its first 512 bytes are read.
+    /// says otherwise, and XML that is not XHTML, such as a sitemap, is not HTML. Only the first 512 bytes are
+    /// read.
     pub fn representation(&self) -> Representation {
         let start = String::from_utf8_lossy(&self.body[..self.body.len().min(512)]);
         let start = start.trim_start_matches('\u{feff}').trim_start().to_ascii_lowercase();
         if start.starts_with("<!doctype html") || start.starts_with("<html") {
             return Representation::Html;
+        }
+        let is_xhtml = start.contains("<!doctype html") || start.contains("<html");
+        let is_xml = ["<?xml", "<urlset", "<sitemapindex", "<rss", "<feed"];
+        if !is_xhtml && is_xml.iter().any(|root| start.starts_with(root)) {
+            return Representation::Other;
         }
         match &*self.media_type() {
             "text/html" | "application/xhtml+xml" => Representation::Html,
@@ -336,6 +342,10 @@ mod tests {
             ("Text/HTML; charset=utf-8", "", Representation::Html),
             ("text/plain", "\u{feff}\n<html lang=en>", Representation::Html),
             ("text/plain", "# Title", Representation::Other),
+            ("text/html", "<?xml version='1.0'?>\n<!-- all --><urlset>", Representation::Other),
+            ("text/html", "<rss version='2.0'>", Representation::Other),
+            ("text/html", "<?xml version='1.0'?><!DOCTYPE html PUBLIC ''>", Representation::Html),
+            ("application/xhtml+xml", "<?xml version='1.0'?>\n<html>", Representation::Html),
         ] {
             let found = response(&[("content-type", kind)], body.as_bytes()).representation();
             assert_eq!(found, expected, "{kind} {body}");

@@ -192,9 +192,27 @@ fn files_with_a_wrong_media_type_are_found() {
         (SKILLS, "text/plain"),
         (OPENAPI, "binary/octet-stream"),
         (OPENAPI, ""),
+        ("/sitemap.xml", "text/html"),
     ] {
         with_file(path, move |answer| answer.with("content-type", kind))
             .assert_finds("file-content-type", Advice);
+    }
+    let yaml = |kind: &'static str| {
+        with_file(OPENAPI, move |answer| {
+            let description = "openapi: 3.1.0\ninfo: {title: Example company, version: '1'}\npaths: {}\n";
+            Answer { body: description.into(), ..answer }.with("content-type", kind)
+        })
+    };
+    for kind in ["text/plain", "application/json"] {
+        let site = yaml(kind);
+        site.assert_finds("file-content-type", Advice);
+        let message = &site.audit().findings[0].message;
+        assert!(message.ends_with("`application/yaml` is right"), "{message}");
+    }
+    with_file(OPENAPI, |answer| Answer { body: [b"\xef\xbb\xbf", &*answer.body].concat(), ..answer })
+        .assert_clean();
+    for kind in ["application/yaml", "application/vnd.oai.openapi", "application/openapi+yaml"] {
+        yaml(kind).assert_clean();
     }
     for (path, kind) in
         [("/llms.txt", "text/markdown"), (OPENAPI, "application/vnd.oai.openapi+json;version=3.1")]
