@@ -86,24 +86,31 @@ impl BasicsSurvey {
     }
 }
 
+/// Scripts that browsers load: without a `type`, or with that of JavaScript or of a module.
+const SCRIPT: &str = "script[src]:not([nomodule]):is(:not([type]), [type=''], [type=module i], \
+                      [type$='/javascript' i], [type$='/x-javascript' i], [type$='/ecmascript' i])";
+
 /// Requests at most [`MAX_ASSETS`] of the first stylesheet, script and image of the first page that are files
-/// of this site and that `robots.txt` permits. Skips `disabled` stylesheets, `nomodule` scripts, and elements
-/// in `<noscript>` and `<template>`. Uses HEAD, and GET if HEAD fails. Requests only one if the budget is
-/// low.
+/// of this site and that `robots.txt` permits. Skips `disabled` stylesheets, `nomodule` scripts, data blocks
+/// (HTML §4.12.1), URLs that are empty or those of the page itself, which are placeholders, and elements in
+/// `<noscript>` and `<template>`. Uses HEAD, and GET if HEAD fails. Requests only one if the budget is low.
 async fn ask_for_assets(client: &Client, first_requests: &FirstRequests) -> Vec<Asset> {
     let page = &first_requests.pages[0];
     let known = [
         (AssetKind::Stylesheet, "link[rel=stylesheet i][href]:not([disabled])", "href"),
-        (AssetKind::Script, "script[src]:not([nomodule])", "src"),
+        (AssetKind::Script, SCRIPT, "src"),
         (AssetKind::Image, "img[src]", "src"),
     ];
     let found = known.into_iter().filter_map(|(kind, css, name)| {
         let visible = page.select(css).into_iter().filter(|element| {
             element.ancestors().all(|above| !matches!(above.name(), "noscript" | "template"))
         });
-        let mut urls = visible.filter_map(|element| page.resolve(element.attribute(name)?));
-        let is_asked =
-            |url: &Url| client.is_same_site(url) && first_requests.rules.permits(PRODUCT_TOKEN, url);
+        let is_link = |link: &&str| !link.is_empty() && !link.starts_with('#');
+        let mut urls = visible
+            .filter_map(|element| page.resolve(element.attribute(name).map(str::trim).filter(is_link)?));
+        let is_asked = |url: &Url| {
+            *url != page.url && client.is_same_site(url) && first_requests.rules.permits(PRODUCT_TOKEN, url)
+        };
         Some((kind, urls.find(is_asked)?))
     });
     let mut assets = Vec::new();

@@ -106,8 +106,14 @@ fn not_found(_: &Asked) -> Answer {
 #[test]
 fn missing_assets_are_found() {
     with_assets(STYLESHEET, not_found).assert_finds("asset-broken", Broken);
-    with_assets(SCRIPT, |_| Answer::new(200, "text/html", "<!doctype html><title>App</title>"))
-        .assert_finds("asset-broken", Broken);
+    for script in [
+        SCRIPT,
+        "<script type=Module src=/main.js></script>",
+        "<script type=Text/JavaScript src=/main.js></script>",
+    ] {
+        with_assets(script, |_| Answer::new(200, "text/html", "<!doctype html><title>App</title>"))
+            .assert_finds("asset-broken", Broken);
+    }
     let image = FakeSite::with_fault(|asked, answer| match asked.path() {
         "/image.png" => not_found(asked),
         _ => answer,
@@ -131,7 +137,21 @@ fn assets_that_browsers_can_load_have_no_finding() {
     with_assets(STYLESHEET, |_| Answer::new(302, "", "").with("location", "/image.png")).assert_clean();
     // Refused to unknown clients.
     with_assets(STYLESHEET, |_| Answer::new(403, "text/html", "<!doctype html>no")).assert_clean();
-    with_assets("<noscript><link rel=stylesheet href=/style.css></noscript>", not_found).assert_clean();
+    for skipped in [
+        "<noscript><link rel=stylesheet href=/style.css></noscript>",
+        "<link rel=stylesheet href=''>",
+        "<script type=text/plain src=/main.js></script>",
+        "<script type=speculationrules src=/main.js></script>",
+    ] {
+        with_assets(skipped, not_found).assert_clean();
+    }
+    for placeholder in ["src=\"\"", "src=\"#\"", "src=\"/\""] {
+        FakeSite::with_fault(move |_, answer| {
+            let is_html = answer.header("content-type").starts_with("text/html");
+            if is_html { answer.replaced("src=\"/image.png\"", placeholder) } else { answer }
+        })
+        .assert_clean();
+    }
     let site = FakeSite::with_fault(|asked, answer| match asked.path() {
         "/robots.txt" => answer.replaced("Allow: /", "Disallow: /image.png"),
         _ => answer,
