@@ -489,23 +489,35 @@ fn is_of_part(dom: &Dom, meta: NodeId) -> bool {
             .is_some_and(|property| property != "mainEntity")
 }
 
-/// The `<meta>` names that address crawlers: two for all of them, and the names of large search engines.
+/// The names that address crawlers in `<meta>` and `X-Robots-Tag`: three for all of them, and those of large
+/// search engines.
 #[rustfmt::skip]
-const CRAWLERS: [&str; 11] = [
-    "robots", "x-robots-tag", "applebot", "baiduspider", "bingbot", "duckduckbot", "googlebot", "msnbot", "slurp", "teoma",
-    "yandex",
+const CRAWLERS: [&str; 13] = [
+    "robots", "x-robots-tag", "*", "applebot", "baiduspider", "bingbot", "duckduckbot", "googlebot", "msnbot", "slurp",
+    "teoma", "yandex", "yandexbot",
 ];
 
-/// Whether the value of a robots `<meta>` or of `X-Robots-Tag` asks not to list the page: one of its
-/// directives is `noindex` or `none`. In the header, the name of a crawler may precede the directives.
+/// Whether the value of a robots `<meta>`, or of one line of `X-Robots-Tag`, asks not to list the page: one of its
+/// directives is `noindex` or `none`. In the header, the name of a crawler may precede the directives that it must
+/// follow. Those for crawlers other than [`CRAWLERS`] forbid nothing.
 pub fn forbids_index(directives: &str) -> bool {
-    let mut words = directives.split([',', ';']).flat_map(|directive| {
-        // The values of other directives, as in `max-image-preview: none`, forbid nothing.
-        let (name, value) = directive.split_once(':').unwrap_or(("", directive));
-        let has_value = ["max-", "unavailable"].iter().any(|other| name.trim().starts_with(other));
-        if has_value { "" } else { value }.split_whitespace()
-    });
-    words.any(|word| word.eq_ignore_ascii_case("noindex") || word.eq_ignore_ascii_case("none"))
+    let directives = directives.to_ascii_lowercase();
+    let mut is_addressed = true;
+    directives.split([',', ';']).any(|directive| {
+        let mut rest = directive.trim();
+        while let Some((name, value)) = rest.split_once(':') {
+            let name = name.trim_end();
+            // The values of other directives, as in `max-image-preview: none`, forbid nothing. A colon after
+            // several words is that of a time.
+            let has_value = ["max-", "unavailable"].iter().any(|other| name.starts_with(other));
+            if has_value || name.contains(char::is_whitespace) {
+                return false;
+            }
+            is_addressed = CRAWLERS.contains(&name);
+            rest = value.trim_start();
+        }
+        is_addressed && rest.split_whitespace().any(|word| matches!(word, "noindex" | "none"))
+    })
 }
 
 /// Maximum number of links to the home page that are read.
@@ -891,7 +903,17 @@ mod tests {
         for (header, expected) in [
             ("noindex", true),
             ("googlebot: noindex, nofollow", true),
-            ("nofollow, otherbot: none", true),
+            ("googlebot: nofollow, noindex", true),
+            ("BingBot : NoIndex", true),
+            ("otherbot: nofollow, googlebot: none", true),
+            ("*: noindex", true),
+            ("noindex, otherbot: nofollow", true),
+            ("GPTBot: noindex", false),
+            ("googlebot-news: noindex", false),
+            ("nofollow, otherbot: none", false),
+            ("otherbot: nofollow, noindex", false),
+            ("googlebot: max-image-preview: none", false),
+            ("unavailable_after: Thursday, 25-Jun-26 15:00:00 UTC, noindex", true),
             ("unavailable_after: 25 Jun 2026 15:00:00 PST", false),
             ("noarchive", false),
             ("noindex;nofollow", true),

@@ -215,14 +215,22 @@ fn a_listed_page_that_must_not_be_indexed_is_found() {
         "<meta name=Robots content='NoIndex, follow'><title>",
         &[("noindex-listed", Broken)],
     );
-    let with_header = |path: &'static str| {
-        FakeSite::with_fault(move |asked, answer| {
-            if asked.path() == path { answer.with("x-robots-tag", "noindex") } else { answer }
+    let with_header = |path: &'static str, lines: &'static [&'static str]| {
+        FakeSite::with_fault(move |asked, mut answer| {
+            let fields = lines.iter().map(|line| ("x-robots-tag".to_owned(), (*line).to_owned()));
+            answer.headers.extend(fields.filter(|_| asked.path() == path));
+            answer
         })
     };
-    assert_eq!(with_header("/about/").found_in("basics"), [("noindex-listed", Broken)]);
-    // Twins may be left out of search.
-    assert_eq!(with_header("/about/index.md").found_in("basics"), []);
+    for (path, lines, expected) in [
+        ("/about/", &["noindex"][..], &[("noindex-listed", Broken)][..]),
+        ("/about/", &["otherbot: noarchive", "noindex"], &[("noindex-listed", Broken)]),
+        ("/about/", &["GPTBot: noindex, nofollow"], &[]),
+        // Twins may be left out of search.
+        ("/about/index.md", &["noindex"], &[]),
+    ] {
+        assert_eq!(with_header(path, lines).found_in("basics"), expected, "{path} {lines:?}");
+    }
     let unlisted = FakeSite::with_fault(|asked, answer| match asked.path() {
         "/sitemap.xml" => Answer::new(404, "text/plain", "none"),
         "/robots.txt" => answer.replaced("Sitemap:", "# Sitemap:"),

@@ -1030,11 +1030,16 @@ fn pages_that_forbid_indexing_are_served_and_not_listed() {
         ("b.html", &hidden("none")),
         ("c.html", &page("C", "<p>Text</p>")),
         ("drafts/d.html", &page("D", "<p>Text</p>")),
-        ("_headers", "/drafts/*\n  X-Robots-Tag: googlebot: noindex\n/c\n  X-Robots-Tag: noarchive\n"),
+        ("e.html", &page("E", "<p>Text</p>")),
+        (
+            "_headers",
+            "/drafts/*\n  X-Robots-Tag: googlebot: noindex\n/c\n  X-Robots-Tag: noarchive\n\
+                      /e\n  X-Robots-Tag: GPTBot: noindex\n",
+        ),
     ]);
     let site = bench.site();
     let listed: Vec<&str> = site.pages.iter().map(|page| page.path.as_str()).collect();
-    assert_eq!(listed, ["/", "/c"]);
+    assert_eq!(listed, ["/", "/c", "/e"]);
     for path in ["/a", "/b", "/drafts/d"] {
         assert!(describe(&site, path).starts_with("page "), "{path}");
     }

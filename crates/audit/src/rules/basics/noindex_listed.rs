@@ -11,7 +11,7 @@ pub(super) static RULE: Rule = Rule {
     id: "noindex-listed",
     group: Group::Basics,
     severity: Severity::Broken,
-    checks: "No page in the sitemap or in `llms.txt` has `noindex`.",
+    checks: "No page in the sitemap or in `llms.txt` has `noindex` for all crawlers or a search engine.",
     matters: "The sitemap asks search engines to index the page (sitemaps.org). `noindex`, in the page or in \
               `X-Robots-Tag`, forbids it and wins.",
     hurts: "Operators, whose page is missing from search results; people, who do not find it.",
@@ -24,20 +24,22 @@ pub(super) static RULE: Rule = Rule {
 };
 
 /// Reports each page with `noindex` whose exact URL is in the sitemap; as advice if it is only in `llms.txt`.
-/// The finding names the first of the `<meta>` elements for `robots` and `googlebot`, or else `X-Robots-Tag`.
+/// The finding names the first of the `<meta>` elements for `robots` and `googlebot`, or else the first line of
+/// `X-Robots-Tag`. Directives for one crawler apply to the rest of their line only.
 fn check(survey: &Survey, findings: &mut Findings) {
     let first_requests = &survey.first_requests;
     for page in &first_requests.pages {
-        let header = page.response().header("x-robots-tag");
+        let lines = page.response().headers.get_all("x-robots-tag").into_iter();
+        let header = lines.filter_map(|line| line.to_str().ok()).find(|line| forbids_index(line));
         let metas = page.select("meta[name=robots i][content], meta[name=googlebot i][content]");
         let attributes =
             metas.iter().filter_map(|meta| Some((meta.attribute("name")?, meta.attribute("content")?)));
-        let said = match attributes.into_iter().find(|(_, content)| forbids_index(content)) {
-            Some((name, content)) => {
+        let said = match (attributes.into_iter().find(|(_, content)| forbids_index(content)), header) {
+            (Some((name, content)), _) => {
                 format!("`<meta name=\"{}\" content=\"{}\">`", excerpt(name), excerpt(content))
             }
-            None if forbids_index(&header) => format!("`X-Robots-Tag: {}`", excerpt(&header)),
-            None => continue,
+            (None, Some(header)) => format!("`X-Robots-Tag: {}`", excerpt(header)),
+            (None, None) => continue,
         };
         if first_requests.sitemap_urls.contains(&page.url) {
             findings.report(
