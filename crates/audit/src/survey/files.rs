@@ -1,5 +1,6 @@
 //! The requests of the group files: `/.well-known/`, and the description of the API.
 
+use std::collections::HashSet;
 use std::sync::Arc;
 
 use frontdesk_convert::Url;
@@ -16,6 +17,9 @@ use crate::page::parse_link_header;
 /// Maximum number of API catalog links that are requested, besides the API description.
 const MAX_CATALOG_LINKS: usize = 1;
 
+/// Maximum number of sitemaps that are requested because only `robots.txt` names them.
+const MAX_FURTHER_SITEMAPS: usize = 3;
+
 /// Maximum number of links that are read from the API catalog.
 const MAX_TARGETS: usize = 100;
 
@@ -30,6 +34,9 @@ pub struct FilesSurvey {
     /// The time of the audit, to which expiry dates are compared.
     pub now: Timestamp,
     pub security_txt: Option<Arc<Exchange>>,
+    /// The responses for the sitemaps of this site that `robots.txt` names after the first, at most
+    /// [`MAX_FURTHER_SITEMAPS`], without redirects.
+    pub further_sitemaps: Vec<Arc<Exchange>>,
     /// The response to `/.well-known/api-catalog`.
     pub api_catalog: Option<Arc<Exchange>>,
     /// Documents of this site to which the API catalog links: the description of the API, if it is among
@@ -68,7 +75,7 @@ pub struct SkillFile {
 }
 
 impl FilesSurvey {
-    /// Sends the requests of the group `files`: at most six, and one more for each redirect.
+    /// Sends the requests of the group `files`: at most nine, and one more for each redirect.
     #[expect(clippy::disallowed_methods, reason = "rules compare expiry dates to the time of the survey")]
     pub(crate) async fn survey(client: &Client, first_requests: &FirstRequests) -> FilesSurvey {
         let now = Timestamp::now();
@@ -100,6 +107,7 @@ impl FilesSurvey {
         FilesSurvey {
             now,
             security_txt,
+            further_sitemaps: survey_further_sitemaps(client, first_requests).await,
             api_catalog,
             catalog_links,
             skills_index: index,
@@ -116,6 +124,16 @@ impl FilesSurvey {
 async fn fetch(client: &Client, base: &Url, address: &str, accept: &str) -> Option<Arc<Exchange>> {
     let request = Request::get(&base.join(address).ok()?).accept(accept);
     client.follow(Group::Files, request).await.ok()?.pop()
+}
+
+/// Requests [`FilesSurvey::further_sitemaps`].
+async fn survey_further_sitemaps(client: &Client, first_requests: &FirstRequests) -> Vec<Arc<Exchange>> {
+    let named = first_requests.rules.sitemaps.iter();
+    let mut urls: Vec<_> = named.filter_map(|name| first_requests.robots.url().join(name).ok()).collect();
+    let mut seen: HashSet<_> = first_requests.sitemaps.iter().map(|known| known.url().clone()).collect();
+    urls.retain(|url| client.is_same_site(url) && seen.insert(url.clone()));
+    let requests = urls.iter().take(MAX_FURTHER_SITEMAPS).map(|url| Request::get(url).accept("*/*"));
+    client.send_all(Group::Files, requests.collect()).await.into_iter().flatten().collect()
 }
 
 /// The JSON of a file. `None` unless the status is 200 and the body is not an HTML page; the error says why

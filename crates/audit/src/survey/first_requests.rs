@@ -6,6 +6,7 @@ use std::sync::Arc;
 
 use frontdesk_convert::Url;
 use http::StatusCode;
+use roxmltree::Document;
 
 use crate::client::{Client, Denial, challenge, redirect_target};
 use crate::client_profiles::{CHROME, CLAUDE_CODE, MARKDOWN_ONLY, PRODUCT_TOKEN, WebClient};
@@ -327,19 +328,25 @@ fn locate_part(client: &Client, url: &Url, part: &Url) -> Url {
 }
 
 /// The name of a sitemap's root element, empty if it cannot be parsed as XML or lacks status 200, and the
-/// first [`MAX_SITEMAP_URLS`] absolute URLs in the `<loc>` of a `<url>` or `<sitemap>`.
+/// first [`MAX_SITEMAP_URLS`] absolute URLs of its [`sitemap_locations`].
 pub(crate) fn sitemap_entries(exchange: &Exchange) -> (String, Vec<Url>) {
     let Some(text) = text_of(exchange) else { return Default::default() };
     let Ok(document) = xml::parse(&text, false) else { return Default::default() };
-    let root = document.root_element();
-    let locations = root.descendants().filter(|node| {
-        node.tag_name().name() == "loc"
-            && node
-                .parent_element()
-                .is_some_and(|parent| matches!(parent.tag_name().name(), "url" | "sitemap"))
+    let urls = sitemap_locations(&document).filter_map(|(_, url)| url).take(MAX_SITEMAP_URLS);
+    (document.root_element().tag_name().name().to_owned(), urls.collect())
+}
+
+/// The text of each `<loc>` of a `<url>` or `<sitemap>`, and its URL; `None` if it is not absolute.
+pub(crate) fn sitemap_locations<'a>(
+    document: &'a Document<'_>,
+) -> impl Iterator<Item = (&'a str, Option<Url>)> {
+    let is_entry = |name: &str| matches!(name, "url" | "sitemap");
+    let locations = document.descendants().filter(move |node| {
+        let parent = || node.parent_element().is_some_and(|parent| is_entry(parent.tag_name().name()));
+        node.tag_name().name() == "loc" && parent()
     });
-    let urls = locations.filter_map(|node| Url::parse(node.text()?.trim()).ok()).take(MAX_SITEMAP_URLS);
-    (root.tag_name().name().to_owned(), urls.collect())
+    let texts = locations.map(|node| node.text().unwrap_or_default().trim());
+    texts.map(|text| (text, Url::parse(text).ok().filter(Url::has_host)))
 }
 
 #[cfg(test)]

@@ -109,6 +109,15 @@ fn a_sitemap_that_does_not_exist_is_found() {
         _ => answer,
     });
     site.assert_finds("robots-sitemap-broken", Advice);
+    let site = FakeSite::with_fault(|asked, answer| match asked.path() {
+        "/robots.txt" => {
+            answer.replaced("Sitemap:", &format!("Sitemap: {}/news.xml\nSitemap:", asked.origin))
+        }
+        "/news.xml" => content::answer(&Asked { target: "/sitemap.xml".into(), ..asked.clone() }),
+        "/sitemap.xml" => missing(),
+        _ => answer,
+    });
+    site.assert_finds("robots-sitemap-broken", Broken);
 }
 
 #[test]

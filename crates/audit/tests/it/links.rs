@@ -72,6 +72,13 @@ fn an_invalid_sitemap_is_found() {
         with("/sitemap.xml", move |_, answer| answer.replaced(from, to))
             .assert_finds("sitemap-invalid", Broken);
     }
+    for base in ["", "www.example.com", "localhost:4321"] {
+        let site = with("/sitemap.xml", move |asked, answer| answer.replaced(&asked.origin, base));
+        let report = site.audit();
+        let found = report.findings.iter().find(|finding| finding.rule.id == "sitemap-invalid");
+        let expected = format!("not absolute: 4 in total, starting with `{base}/`");
+        assert!(found.is_some_and(|own| own.message.ends_with(&expected)), "{}", describe(&report));
+    }
 }
 
 #[test]
@@ -133,20 +140,25 @@ fn the_host_of_the_public_site_is_no_fault_of_a_build() {
 /// A local copy has the parts of its sitemap at the paths that the index names with public URLs.
 #[test]
 fn parts_of_the_sitemap_of_a_local_copy_are_read() {
-    let site = FakeSite::with_fault(|asked, answer| {
-        let schema = "xmlns=\"http://www.sitemaps.org/schemas/sitemap/0.9\"";
-        let xml = |text: String| Answer::new(200, "application/xml", text);
-        match asked.path() {
-            "/sitemap.xml" => xml(format!(
-                "<sitemapindex {schema}><sitemap><loc>https://www.example.com/part.xml</loc></sitemap></sitemapindex>"
-            )),
-            "/part.xml" => {
-                xml(format!("<urlset {schema}><url><loc>{}/gone/</loc></url></urlset>", asked.origin))
+    let site = |is_local: bool, part: &'static str| {
+        FakeSite::with_fault(move |asked, answer| {
+            let schema = "xmlns=\"http://www.sitemaps.org/schemas/sitemap/0.9\"";
+            let xml = |text: String| Answer::new(200, "application/xml", text);
+            let host = if is_local { &asked.origin } else { "https://www.example.com" };
+            match asked.path() {
+                "/sitemap.xml" => xml(format!(
+                    "<sitemapindex {schema}><sitemap><loc>{host}{part}</loc></sitemap></sitemapindex>"
+                )),
+                "/part.xml" => {
+                    xml(format!("<urlset {schema}><url><loc>{}/gone/</loc></url></urlset>", asked.origin))
+                }
+                _ => answer,
             }
-            _ => answer,
-        }
-    });
-    site.assert_finds("sitemap-link-broken", Broken);
+        })
+    };
+    site(false, "/part.xml").assert_finds("sitemap-link-broken", Broken);
+    site(true, "/no.xml").assert_finds("sitemap-link-broken", Broken);
+    site(false, "/no.xml").assert_clean();
 }
 
 #[test]
@@ -156,6 +168,10 @@ fn invalid_dates_in_the_sitemap_are_found() {
         ("2026-11", true),
         ("2026-11-01T12:00Z", true),
         ("2026-11-01T12:00:00.123+02:00", true),
+        ("2026-11-01T12:00:00&#43;02:00", true),
+        ("<![CDATA[2026-11-01]]>", true),
+        ("2026-11-01</lastmod><!-- <lastmod>YYYY-MM-DD</lastmod> --><lastmod>2026", true),
+        ("2026</lastmod><s:lastmod xmlns:s=\"x\">01.11.2026</s:lastmod><lastmod>2026", false),
         ("2026-13", false),
         ("2026-11-31", false),
         ("2026-11-01 12:00", false),

@@ -8,7 +8,7 @@ pub(super) static RULE: Rule = Rule {
     id: "robots-sitemap-broken",
     group: Group::Files,
     severity: Severity::Broken,
-    checks: "Each `Sitemap` line of `robots.txt` has an absolute URL, and those on this site lead to \
+    checks: "Each `Sitemap` line of `robots.txt` has an absolute URL, and the first four on this site lead to \
              sitemaps.",
     matters: "Search engines find the sitemap by this line (sitemaps.org, \"Submitting your sitemap\"), and \
               skip a relative URL.",
@@ -25,8 +25,7 @@ pub(super) static RULE: Rule = Rule {
 const MAX_SITEMAPS: usize = 20;
 
 /// Reports the first relative `Sitemap` as advice, and each sitemap of the first [`MAX_SITEMAPS`] that is
-/// missing, an error of the server, or an HTML page. The audit requests only the first on this site, and the
-/// first part of an index.
+/// missing, an error of the server, or an HTML page, if the audit has requested it.
 fn check(survey: &Survey, findings: &mut Findings) {
     let first_requests = &survey.first_requests;
     if let Some(relative) = first_requests.rules.sitemaps.iter().find(|sitemap| !sitemap.contains("://")) {
@@ -38,9 +37,8 @@ fn check(survey: &Survey, findings: &mut Findings) {
     }
     for sitemap in first_requests.rules.sitemaps.iter().take(MAX_SITEMAPS) {
         let Ok(url) = first_requests.robots.url().join(sitemap) else { continue };
-        let Some(exchange) = first_requests.sitemaps.iter().find(|exchange| *exchange.url() == url) else {
-            continue;
-        };
+        let mut requested = first_requests.sitemaps.iter().chain(&survey.files.further_sitemaps);
+        let Some(exchange) = requested.find(|exchange| *exchange.url() == url) else { continue };
         let Some(response) = exchange.response() else { continue };
         let status = response.status.as_u16();
         let is_missing = matches!(status, 404 | 410) || response.status.is_server_error();

@@ -6,18 +6,21 @@ use super::page_lists::sitemap_texts;
 use crate::group::Group;
 use crate::rule::{Findings, Fix, Platform, Rule, Severity};
 use crate::survey::Survey;
+use crate::survey::first_requests::sitemap_locations;
 use crate::xml;
 
 pub(super) static RULE: Rule = Rule {
     id: "sitemap-invalid",
     group: Group::Links,
     severity: Severity::Broken,
-    checks: "The sitemap is well-formed XML with `<urlset>` or `<sitemapindex>`, or a text file of URLs.",
-    matters: "Search engines discard a file that they cannot parse (sitemaps.org).",
+    checks: "The sitemap is well-formed XML with `<urlset>` or `<sitemapindex>`, or a text file of URLs, and its \
+             URLs are absolute.",
+    matters: "Search engines discard a file that they cannot parse, and relative URLs (sitemaps.org).",
     hurts: "Search engines and agents, which miss the pages.",
     fixes: &[Fix {
         platform: Platform::Any,
-        text: "Escape `&` as `&amp;` in URLs, and write nothing before `<?xml`.",
+        text: "Escape `&` as `&amp;` in URLs, write nothing before `<?xml`, and set the base URL of the \
+               generator.",
     }],
     check,
 };
@@ -25,8 +28,8 @@ pub(super) static RULE: Rule = Rule {
 /// The root elements of sitemaps; feeds are accepted as well.
 const ROOTS: [&str; 5] = ["urlset", "sitemapindex", "rss", "feed", "RDF"];
 
-/// Reports each sitemap that is not well-formed XML, has white space before `<?xml`, or has another root
-/// element. Accepts lists of URLs, empty files and files with too many nodes. Does not see HTML, compressed
+/// Reports each sitemap that is not well-formed XML, has white space before `<?xml`, has another root element,
+/// or has URLs that are not absolute. Accepts lists of URLs, empty files and files with too many nodes. Does not see HTML, compressed
 /// or incomplete responses ([`sitemap_texts`]); the rules `robots-sitemap-broken` and `file-is-page` report
 /// HTML.
 fn check(survey: &Survey, findings: &mut Findings) {
@@ -44,10 +47,18 @@ fn check(survey: &Survey, findings: &mut Findings) {
             Ok(_) if is_late => "The sitemap has white space before `<?xml`, which parsers refuse".to_owned(),
             Ok(document) => {
                 let name = document.root_element().tag_name().name();
-                if ROOTS.contains(&name) {
-                    continue;
+                let relative: Vec<_> =
+                    sitemap_locations(&document).filter(|(_, url)| url.is_none()).collect();
+                match relative.first() {
+                    _ if !ROOTS.contains(&name) => {
+                        format!("The sitemap begins with `<{name}>`, not with `<urlset>` or `<sitemapindex>`")
+                    }
+                    Some((first, _)) => format!(
+                        "URLs in the sitemap that are not absolute: {} in total, starting with `{first}`",
+                        relative.len()
+                    ),
+                    None => continue,
                 }
-                format!("The sitemap begins with `<{name}>`, not with `<urlset>` or `<sitemapindex>`")
             }
         };
         findings.report(&[sitemap], message);

@@ -4,6 +4,7 @@ use super::page_lists::sitemap_texts;
 use crate::group::Group;
 use crate::rule::{Findings, Fix, Platform, Rule, Severity};
 use crate::survey::Survey;
+use crate::xml;
 
 pub(super) static RULE: Rule = Rule {
     id: "sitemap-lastmod-invalid",
@@ -16,12 +17,14 @@ pub(super) static RULE: Rule = Rule {
     check,
 };
 
-/// Reports at most one finding per sitemap, with the number of invalid dates and the first of them. Reads
-/// only `<lastmod>` without a prefix and attributes.
+/// Reports at most one finding per sitemap, with the number of invalid dates and the first of them. Skips a
+/// sitemap that cannot be parsed.
 fn check(survey: &Survey, findings: &mut Findings) {
     for (sitemap, text) in sitemap_texts(survey) {
-        let values = text.split("<lastmod>").skip(1).filter_map(|rest| rest.split("</lastmod>").next());
-        let faulty: Vec<_> = values.map(str::trim).filter(|value| !is_date(value)).collect();
+        let Ok(document) = xml::parse(&text, false) else { continue };
+        let dates = document.descendants().filter(|node| node.tag_name().name() == "lastmod");
+        let values = dates.map(|node| node.text().unwrap_or_default().trim());
+        let faulty: Vec<_> = values.filter(|value| !is_date(value)).collect();
         if let Some(first) = faulty.first() {
             let first: String = first.chars().take(40).collect();
             findings.report(
