@@ -423,6 +423,8 @@ fn missing_anchors_are_found() {
     with_html("<h2>Details</h2>", "<h2>Details</h2><p><a href=\"#more\">More</a></p>")
         .assert_finds("anchor-missing", Advice);
     let anchors = "<h2 id=\"d\u{e9}tails\">Details</h2><a href=\"#d%C3%A9tails\">x</a><a href=\"#d\u{e9}tails\">x</a>\
+                   <a href=\"#d%c3%a9tails\">x</a><a href=\"#std%3A%3Avector\">x</a><i id=\"std::vector\">x</i>\
+                   <a href=\"#a%20b\">x</a><i id=\"a%20b\">x</i><a href=\"#100%\">x</a><i id=\"100%\">x</i>\
                    <a href=\"#top\">x</a><a href=\"#\">x</a><a href=\"#/route\">x</a><a href=\"#:~:text=x\">x</a>";
     with_html("<h2>Details</h2>", anchors).assert_clean();
 }

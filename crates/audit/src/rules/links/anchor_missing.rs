@@ -1,7 +1,8 @@
 //! Links within a page have a target.
 
-use frontdesk_convert::Url;
 use std::collections::HashSet;
+
+use percent_encoding::percent_decode_str;
 
 use crate::group::Group;
 use crate::page::Page;
@@ -26,7 +27,7 @@ fn check(survey: &Survey, findings: &mut Findings) {
     for page in survey.readable_pages() {
         let ids = anchors(page);
         let mut missing: Vec<_> =
-            fragments(page).into_iter().filter(|fragment| !ids.contains(fragment)).collect();
+            fragments(page).into_iter().filter(|fragment| !is_target(&ids, fragment)).collect();
         missing.sort();
         missing.dedup();
         if let Some(first) = missing.first() {
@@ -41,28 +42,27 @@ fn check(survey: &Survey, findings: &mut Findings) {
     }
 }
 
-/// The fragments of the links in `<main>` and `<article>` that begin with `#`, encoded as in URLs. The top of
-/// the page, text fragments and the routes of scripts need no element.
-fn fragments(page: &Page) -> Vec<String> {
+/// Whether one of the `id`s is the fragment as written, or else its percent-decoded form (HTML, “Scrolling to a fragment”).
+fn is_target(ids: &HashSet<&str>, fragment: &str) -> bool {
+    ids.contains(fragment) || ids.contains(&*percent_decode_str(fragment).decode_utf8_lossy())
+}
+
+/// The fragments of the links in `<main>` and `<article>` that begin with `#`, as written. The top of the page,
+/// text fragments and the routes of scripts need no element.
+fn fragments(page: &Page) -> Vec<&str> {
     let links = page.select("main a[href*='#'], article a[href*='#']").into_iter();
     let fragments = links.filter_map(|link| {
         let fragment = link.attribute("href")?.trim().strip_prefix('#')?;
         let is_route =
             fragment.is_empty() || fragment.starts_with(['/', '!', ':', '?']) || fragment.contains(":~:");
-        (!is_route && !fragment.eq_ignore_ascii_case("top")).then(|| encode(&page.url, fragment))
+        (!is_route && !fragment.eq_ignore_ascii_case("top")).then_some(fragment)
     });
     fragments.collect()
 }
 
-/// The anchors of a page (each `id`, and each `name` of an `<a>`), encoded as in URLs.
-fn anchors(page: &Page) -> HashSet<String> {
+/// The anchors of a page: each `id`, and each `name` of an `<a>`.
+fn anchors(page: &Page) -> HashSet<&str> {
     let ids = page.select("[id]").into_iter().filter_map(|element| element.attribute("id"));
     let names = page.select("a[name]").into_iter().filter_map(|element| element.attribute("name"));
-    ids.chain(names).map(|name| encode(&page.url, name)).collect()
-}
-
-fn encode(url: &Url, fragment: &str) -> String {
-    let mut url = url.clone();
-    url.set_fragment(Some(fragment));
-    url.fragment().unwrap_or_default().to_owned()
+    ids.chain(names).collect()
 }
