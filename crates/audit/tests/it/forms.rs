@@ -137,6 +137,11 @@ fn operations_that_do_not_exist_are_found() {
     with_description("\"/api/contact\"", "\"/api/kontakt\"").assert_finds("api-path-missing", Broken);
     with_api("POST", |_, _| content::error(405, "Use PUT.").with("allow", "PUT"))
         .assert_finds("api-path-missing", Broken);
+    for status in [301, 302, 308] {
+        let site =
+            with_api("POST", move |_, _| Answer::new(status, "", "").with("location", "/api/contact/"));
+        if status == 308 { site.assert_clean() } else { site.assert_finds("api-path-missing", Broken) }
+    }
 }
 
 #[test]
@@ -250,7 +255,7 @@ fn redirects_after_invalid_submissions_are_found() {
         (303, "/about/?sent=1", Some(Broken)),
         (302, "/api/contact?sent=1", Some(Broken)),
         (302, "/about/?error=1", Some(Advice)),
-        (302, "/api/contact/", None),
+        (302, "/api/contact", None),
         (308, "/about/", None),
     ] {
         let site = with_api("POST", move |asked, answer| match &*asked.header("content-type") {

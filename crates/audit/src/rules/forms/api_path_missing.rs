@@ -1,6 +1,6 @@
 //! Each documented operation exists.
 
-use super::shared::{name, refusals};
+use super::shared::{name, redirect_that_loses_body, refusals};
 use crate::group::Group;
 use crate::rule::{Findings, Fix, Platform, Rule, Severity};
 use crate::survey::Survey;
@@ -9,20 +9,21 @@ pub(super) static RULE: Rule = Rule {
     id: "api-path-missing",
     group: Group::Forms,
     severity: Severity::Broken,
-    checks: "A documented operation does not return 404, 405 or 501 to its method.",
+    checks: "A documented operation does not return 404, 405 or 501 to its method, and does not redirect it with \
+             301 or 302 only to add or remove `/` at the end, or to change the scheme or host.",
     matters: "The description promises that the operation exists. An agent that calls it fails (RFC 9110 \
-              §15.5.5, §15.5.6).",
+              §15.5.5, §15.5.6). Clients follow these redirects with GET, without the body (§15.4.2).",
     hurts: "Agents, which cannot do what a person asked of them.",
     fixes: &[Fix {
         platform: Platform::Any,
         text: "Correct the path or `servers` in the description, or deploy the operation. Behind a proxy, \
-               forward the path without changing it.",
+               forward the path without changing it. Redirect a POST with 308.",
     }],
     check,
 };
 
-/// Reports each operation that refuses an invalid body with 404, 405, 410 or 501, once, unless the
-/// description has exactly this status. Operations that were not tested are noted as not judged.
+/// Reports each operation that refuses an invalid body with 404, 405, 410 or 501, or loses it with a redirect,
+/// once, unless the description has exactly this status. Operations that were not tested are noted as not judged.
 fn check(survey: &Survey, findings: &mut Findings) {
     for (reason, names) in &survey.forms.skipped {
         let more = if names.len() > 1 { format!(" and {} others", names.len() - 1) } else { String::new() };
@@ -31,11 +32,15 @@ fn check(survey: &Survey, findings: &mut Findings) {
     for tested in &survey.forms.operations {
         for (exchange, response) in refusals(tested) {
             let status = response.status.as_u16();
-            if matches!(status, 404 | 405 | 410 | 501) && !tested.responses.documents_exactly(response.status)
-            {
+            let lost = redirect_that_loses_body(exchange);
+            let is_missing = matches!(status, 404 | 405 | 410 | 501) || lost.is_some();
+            if is_missing && !tested.responses.documents_exactly(response.status) {
+                let (what, repair) = match lost {
+                    Some(to) => (format!(" to {to}, which clients request with GET"), "redirect with 308"),
+                    None => (String::new(), "deploy the operation"),
+                };
                 let message = format!(
-                    "The description has {}, which returns {status}: correct the description, or deploy the \
-                     operation",
+                    "The description has {}, which returns {status}{what}: correct the description, or {repair}",
                     name(tested)
                 );
                 findings.report_at(Severity::Broken, tested.url.as_str(), &[exchange], message);

@@ -57,13 +57,25 @@ pub(super) fn report_accepted(
 /// Words in the target of a redirect that refuses a submission.
 const REFUSALS: [&str; 6] = ["error", "invalid", "fail", "denied", "login", "signin"];
 
-/// The target of a 302 or 303, which a client follows with GET (RFC 9110 §15.4.3, §15.4.4). `None` if it only
-/// corrects the URL: the scheme, the host or `/` at the end.
+/// The target of a 302 or 303, which a client follows with GET. `None` if it only corrects the URL.
 fn redirect_after_post(exchange: &Exchange) -> Option<Url> {
     let status = exchange.response()?.status.as_u16();
     let target = redirect_target(exchange).filter(|_| matches!(status, 302 | 303))?;
+    (!is_corrected(&target, exchange.url())).then_some(target)
+}
+
+/// The other URL to which a redirect only corrects that of a POST, with a status after which clients send GET
+/// without the body (RFC 9110 §15.4.2, §15.4.3). A redirect to the same URL may show a form again.
+pub(super) fn redirect_that_loses_body(exchange: &Exchange) -> Option<Url> {
+    let status = exchange.response()?.status.as_u16();
+    let target = redirect_target(exchange).filter(|_| matches!(status, 301 | 302))?;
+    (target != *exchange.url() && is_corrected(&target, exchange.url())).then_some(target)
+}
+
+/// Whether a redirect changes only the scheme, the host or `/` at the end of the path.
+fn is_corrected(target: &Url, url: &Url) -> bool {
     let place = |url: &Url| (url.path().trim_end_matches('/').to_owned(), url.query().map(str::to_owned));
-    (place(&target) != place(exchange.url())).then_some(target)
+    place(target) == place(url)
 }
 
 /// Whether a JSON body reports a failure despite a successful status: `error` or `errors` has a value that is
