@@ -68,7 +68,9 @@ impl FirstRequests {
         let url = last.url().clone();
         let page = match Page::read(&last) {
             Some(page) => page,
-            None => read_fresh(client, &last).await.ok_or_else(|| AuditError::NotServed(refusal(&last)))?,
+            None => read_fresh(client, &last)
+                .await
+                .ok_or_else(|| AuditError::NotServed(refusal(&named_url_chain)))?,
         };
         let robots = url.join("/robots.txt").map_err(|error| AuditError::Unreachable(error.to_string()))?;
         let robots = client.send(Group::Files, Request::get(&robots).accept("*/*")).await;
@@ -242,14 +244,23 @@ fn unsent(what: &str, denial: &Denial) -> AuditError {
     AuditError::NotServed(format!("cannot request {what}: {denial}"))
 }
 
-/// Describes why the last response, which is not HTML with status 200, is not a page that can be audited.
-fn refusal(exchange: &Exchange) -> String {
+/// Describes why the last response of a chain, which is not HTML with status 200, is not a page that can be
+/// audited.
+fn refusal(chain: &[Arc<Exchange>]) -> String {
+    let Some(exchange) = chain.last() else { return String::new() };
     let url = exchange.url();
     let Some(response) = exchange.response() else { return format!("{url} gave no response") };
     if let Some(challenge) = challenge(response) {
         return format!("{url}: {challenge}");
     }
     if let Some(target) = redirect_target(exchange) {
+        if chain.iter().any(|earlier| *earlier.url() == target) {
+            let cookie = match response.headers.contains_key(http::header::SET_COOKIE) {
+                true => ": they set a cookie, and neither the audit nor agents send it back",
+                false => "",
+            };
+            return format!("the redirects lead back to {target}, and never to a page{cookie}");
+        }
         return format!("{url} redirects to {target}: audit that URL if it is the site");
     }
     match response.status {

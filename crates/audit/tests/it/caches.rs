@@ -196,6 +196,9 @@ fn languages_without_vary_are_found() {
     };
     assert_finds(&redirecting(301, &[]), "vary-missing-language", Broken);
     assert_finds(&redirecting(302, &[]), "vary-missing-language", Advice);
+    let findings = redirecting(302, &[]).audit().findings;
+    let own = findings.iter().filter(|own| own.rule.id == "vary-missing-language");
+    assert_eq!(own.count(), 1, "one cause is one finding");
     for fields in [[("vary", "Accept-Language")], [("cache-control", "no-store")]] {
         assert_no_finding("redirects by language", &redirecting(301, fields.to_vec().leak()));
     }

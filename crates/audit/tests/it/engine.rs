@@ -67,6 +67,7 @@ fn a_site_that_cannot_be_judged_is_an_error() {
         (401, ("www-authenticate", "Basic"), "login"),
         (403, ("cf-mitigated", "challenge"), "Cloudflare"),
         (302, ("location", "https://login.example.com/"), "redirects to https://login.example.com/"),
+        (301, ("location", "/"), "/, and never to a page"),
         (500, ("x", "y"), "answered 500"),
         (200, ("content-type", "application/json"), "not HTML"),
     ] {

@@ -42,7 +42,7 @@ pub(super) static RULE: Rule = Rule {
 
 /// Judges the first response of the survey and that to a client that asked for other languages, if this
 /// client got one of them and the first response has not the same language. Reports each of the two that
-/// lacks `Vary: Accept-Language`, unless no cache may store it.
+/// lacks `Vary: Accept-Language`, but only the first if both have the same status, unless no cache may store it.
 fn check(survey: &Survey, findings: &mut Findings) {
     let (Some(first), Some(other)) =
         (survey.first_requests.named_url_chain.first(), survey.caches.other_languages.as_ref())
@@ -56,7 +56,10 @@ fn check(survey: &Survey, findings: &mut Findings) {
     }
     let difference = format!("clients whose `Accept-Language` is `{got}` get another language here");
     report_without("Accept-Language", findings, first, "The response without `Accept-Language`", &difference);
-    report_without("Accept-Language", findings, other, "The response to these clients", &difference);
+    let status = |exchange: &Exchange| exchange.response().map(|response| response.status);
+    if findings.is_empty() || status(first) != status(other) {
+        report_without("Accept-Language", findings, other, "The response to these clients", &difference);
+    }
 }
 
 /// The language that a response chooses: of a redirect, the first segment of the target's path, or else the
