@@ -265,8 +265,8 @@ impl Response {
     }
 
     /// The kind of the response. A body that begins as an HTML document is HTML, even if the `Content-Type`
-    /// says otherwise, and XML that is not XHTML, such as a sitemap, is not HTML. Only the first 512 bytes are
-    /// read.
+    /// says otherwise, and XML that is not XHTML, such as a sitemap, is not HTML. Only the first 512 bytes
+    /// are read.
     pub fn representation(&self) -> Representation {
         let start = String::from_utf8_lossy(&self.body[..self.body.len().min(512)]);
         let start = start.trim_start_matches('\u{feff}').trim_start().to_ascii_lowercase();

@@ -77,9 +77,9 @@ fn find_language(bytes: &[u8]) -> Option<&str> {
     language
 }
 
-/// The encoding in the first `<meta>` of an HTML file that declares a known one, or else in the XML declaration
-/// (HTML §13.2.3.2). UTF-8 instead of UTF-16 and of encodings that browsers refuse, and Windows-1252 instead of
-/// `x-user-defined`.
+/// The encoding in the first `<meta>` of an HTML file that declares a known one, or else in the XML
+/// declaration (HTML §13.2.3.2). UTF-8 instead of UTF-16 and of encodings that browsers refuse, and
+/// Windows-1252 instead of `x-user-defined`.
 pub fn declared_encoding(bytes: &[u8]) -> Option<&'static Encoding> {
     let encoding = find_meta_encoding(bytes).or_else(|| find_xml_encoding(bytes))?;
     // A file whose declaration is readable as ASCII is not UTF-16, even if it declares UTF-16: assume UTF-8.

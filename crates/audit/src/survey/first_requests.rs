@@ -255,10 +255,8 @@ fn refusal(chain: &[Arc<Exchange>]) -> String {
     }
     if let Some(target) = redirect_target(exchange) {
         if chain.iter().any(|earlier| *earlier.url() == target) {
-            let cookie = match response.headers.contains_key(http::header::SET_COOKIE) {
-                true => ": they set a cookie, and neither the audit nor agents send it back",
-                false => "",
-            };
+            let sets_cookie = response.headers.contains_key(http::header::SET_COOKIE);
+            let cookie = if sets_cookie { ": neither the audit nor agents send back the cookie" } else { "" };
             return format!("the redirects lead back to {target}, and never to a page{cookie}");
         }
         return format!("{url} redirects to {target}: audit that URL if it is the site");

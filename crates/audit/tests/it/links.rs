@@ -300,8 +300,8 @@ fn redirects_in_a_circle_are_found() {
     site.assert_finds("redirect-loop", Broken);
 }
 
-/// Some servers leave out header fields for HEAD or redirect it to the same URL, and some block unknown clients
-/// with statuses of their own.
+/// Some servers leave out header fields for HEAD or redirect it to the same URL, and some block unknown
+/// clients with statuses of their own.
 #[test]
 fn odd_answers_to_head_and_odd_statuses_are_no_broken_links() {
     let without_target = |asked: &Asked, answer: Answer| {

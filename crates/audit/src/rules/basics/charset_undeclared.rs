@@ -27,9 +27,10 @@ pub(super) static RULE: Rule = Rule {
     check,
 };
 
-/// Reports each page without a `charset`, a byte order mark, or a `<meta>` or XML declaration that names a known
-/// encoding within the first 1,024 bytes. Broken if such a page declares none later, either, and has non-ASCII
-/// characters. Skips XHTML, which is UTF-8 without a declaration, and does not check whether `charset` is known.
+/// Reports each page without a `charset`, a byte order mark, or a `<meta>` or XML declaration that names a
+/// known encoding within the first 1,024 bytes. Broken if such a page declares none later, either, and has
+/// non-ASCII characters. Skips XHTML, which is UTF-8 without a declaration, and does not check whether
+/// `charset` is known.
 fn check(survey: &Survey, findings: &mut Findings) {
     for page in &survey.first_requests.pages {
         let response = page.response();

@@ -38,8 +38,8 @@ pub(super) static RULE: Rule = Rule {
 };
 
 /// Reports each existing `robots.txt`, `llms.txt`, index of skills and API description with another media
-/// type, and each XML sitemap that is `text/html`. A type that ends with `+json` or `+yaml` is accepted for all
-/// others. Empty files are skipped.
+/// type, and each XML sitemap that is `text/html`. A type that ends with `+json` or `+yaml` is accepted for
+/// all others. Empty files are skipped.
 fn check(survey: &Survey, findings: &mut Findings) {
     let (first_requests, files) = (&survey.first_requests, &survey.files);
     let begins = |file: &Arc<Exchange>, with: u8| {

@@ -22,8 +22,9 @@ pub(super) static RULE: Rule = Rule {
     check,
 };
 
-/// Reports each operation that refuses an invalid body with 404, 405, 410 or 501, or loses it with a redirect,
-/// once, unless the description has exactly this status. Operations that were not tested are noted as not judged.
+/// Reports each operation that refuses an invalid body with 404, 405, 410 or 501, or loses it with a
+/// redirect, once, unless the description has exactly this status. Operations that were not tested are noted
+/// as not judged.
 fn check(survey: &Survey, findings: &mut Findings) {
     for (reason, names) in &survey.forms.skipped {
         let more = if names.len() > 1 { format!(" and {} others", names.len() - 1) } else { String::new() };

@@ -28,7 +28,7 @@ fn check(survey: &Survey, findings: &mut Findings) {
         let ids = anchors(page);
         let mut missing: Vec<_> =
             fragments(page).into_iter().filter(|fragment| !is_target(&ids, fragment)).collect();
-        missing.sort();
+        missing.sort_unstable();
         missing.dedup();
         if let Some(first) = missing.first() {
             findings.report(
@@ -42,13 +42,14 @@ fn check(survey: &Survey, findings: &mut Findings) {
     }
 }
 
-/// Whether one of the `id`s is the fragment as written, or else its percent-decoded form (HTML, “Scrolling to a fragment”).
+/// Whether one of the `id`s is the fragment as written, or else its percent-decoded form (HTML, “Scrolling to
+/// a fragment”).
 fn is_target(ids: &HashSet<&str>, fragment: &str) -> bool {
     ids.contains(fragment) || ids.contains(&*percent_decode_str(fragment).decode_utf8_lossy())
 }
 
-/// The fragments of the links in `<main>` and `<article>` that begin with `#`, as written. The top of the page,
-/// text fragments and the routes of scripts need no element.
+/// The fragments of the links in `<main>` and `<article>` that begin with `#`, as written. The top of the
+/// page, text fragments and the routes of scripts need no element.
 fn fragments(page: &Page) -> Vec<&str> {
     let links = page.select("main a[href*='#'], article a[href*='#']").into_iter();
     let fragments = links.filter_map(|link| {

@@ -28,10 +28,10 @@ pub(super) static RULE: Rule = Rule {
 /// The root elements of sitemaps; feeds are accepted as well.
 const ROOTS: [&str; 5] = ["urlset", "sitemapindex", "rss", "feed", "RDF"];
 
-/// Reports each sitemap that is not well-formed XML, has white space before `<?xml`, has another root element,
-/// or has URLs that are not absolute. Accepts lists of URLs, empty files and files with too many nodes. Does not see HTML, compressed
-/// or incomplete responses ([`sitemap_texts`]); the rules `robots-sitemap-broken` and `file-is-page` report
-/// HTML.
+/// Reports each sitemap that is not well-formed XML, has white space before `<?xml`, has another root
+/// element, or has URLs that are not absolute. Accepts lists of URLs, empty files and files with too many
+/// nodes. Does not see HTML, compressed or incomplete responses ([`sitemap_texts`]); the rules
+/// `robots-sitemap-broken` and `file-is-page` report HTML.
 fn check(survey: &Survey, findings: &mut Findings) {
     for (sitemap, text) in sitemap_texts(survey) {
         let is_list =
