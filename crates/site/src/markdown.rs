@@ -1,14 +1,5 @@
 //! Renders a page's Markdown body to HTML, and to Markdown with absolute links.
 
-mod cjk_emphasis;
-mod comments;
-mod dollars;
-mod foreign_syntax;
-mod headings;
-mod quotes;
-mod raw_html;
-mod source;
-
 use std::hash::{DefaultHasher, Hash as _, Hasher as _};
 use std::ops::Range;
 
@@ -16,22 +7,23 @@ use blake3::Hash;
 use comrak::nodes::{
     ListType, Node, NodeCodeBlock, NodeLink, NodeList, NodeMath, NodeValue, Sourcepos, TableAlignment,
 };
-use comrak::options::{Options, Plugins};
+use comrak::options::Plugins;
 use comrak::{Anchorizer, Arena};
+use frontdesk_markdown::{cjk_emphasis, comments, dollars, foreign_syntax, parser_options, quotes};
 use frontdesk_media::ImageSize;
 
-use self::headings::AnchoredHeadings;
-use self::raw_html::{
-    BLOCKED, BLOCKED_IMAGE, BLOCKED_SCRIPT, element_sources, has_image_without_alternative,
-    show_unclosed_html,
-};
-use self::source::{SourceText, find_definition, format_destination, shown_lines};
 use super::html::rewrite_links;
 use super::images::{ImageFacts, Variant, should_have_size};
 use super::link::{LinkCatalog, LinkOrigin, LinkTarget, ResolvedLink};
 use super::words::WordList;
 use crate::fault::REPORT_DEFECT;
 use frontdesk_forms::text::escape_html;
+use frontdesk_markdown::headings::AnchoredHeadings;
+use frontdesk_markdown::raw_html::{
+    BLOCKED, BLOCKED_IMAGE, BLOCKED_SCRIPT, element_sources, has_image_without_alternative,
+    show_unclosed_html,
+};
+use frontdesk_markdown::source::{SourceText, find_definition, format_destination, shown_lines};
 use frontdesk_process::maps::{HashMap, HashSet};
 use frontdesk_process::panics::{self, Panic, Part};
 use frontdesk_site_rules::content_origins::{AllowedOrigin, any_permits};
@@ -230,22 +222,6 @@ impl RenderedBody {
             blocks: Vec::new(),
         }
     }
-}
-
-/// The options for the Markdown syntax that [`render`] describes. Keeps raw HTML.
-fn parser_options() -> Options<'static> {
-    let mut options = Options::default();
-    options.extension.strikethrough = true;
-    options.extension.table = true;
-    options.extension.autolink = true;
-    options.extension.tasklist = true;
-    options.extension.footnotes = true;
-    options.extension.alerts = true;
-    options.extension.math_dollars = true;
-    options.extension.math_code = true;
-    options.parse.smart = true;
-    options.render.r#unsafe = true;
-    options
 }
 
 /// Rewrites the nodes of a body for HTML. Collects facts, warnings, and the edits for Markdown.

@@ -6,7 +6,7 @@ use std::collections::HashSet;
 use comrak::nodes::{Node, NodeValue, Sourcepos};
 
 /// The beginnings of raw HTML that the content security policy blocks, each with a hint.
-pub(super) const BLOCKED: [(&str, &str); 4] = [
+pub const BLOCKED: [(&str, &str); 4] = [
     ("<script", "move the code to a file in assets/ and load it with `src`"),
     ("<style", "move the rules to theme/style.css"),
     (
@@ -17,11 +17,11 @@ pub(super) const BLOCKED: [(&str, &str); 4] = [
 ];
 
 /// The parts of a warning about an image from a host that the policy blocks: the noun, and the hint.
-pub(super) const BLOCKED_IMAGE: (&str, &str) = (
+pub const BLOCKED_IMAGE: (&str, &str) = (
     "images",
     "copy the image to assets/, or add its host to `image` in `[security.allow]` in frontdesk.toml",
 );
-pub(super) const BLOCKED_SCRIPT: (&str, &str) = (
+pub const BLOCKED_SCRIPT: (&str, &str) = (
     "scripts",
     "copy the script to assets/, or add its host to `script` in `[security.allow]` in frontdesk.toml",
 );
@@ -29,7 +29,7 @@ pub(super) const BLOCKED_SCRIPT: (&str, &str) = (
 /// The `src` of each element in `html` whose tag begins with `tag`, such as `<img` (or `<image`); `None` for
 /// an element without one. Both arguments are in lower case, and a space separates attributes. Finds a `src`
 /// only if `=` follows it immediately.
-pub(super) fn element_sources<'a>(html: &'a str, tag: &'a str) -> impl Iterator<Item = Option<&'a str>> {
+pub fn element_sources<'a>(html: &'a str, tag: &'a str) -> impl Iterator<Item = Option<&'a str>> {
     html.match_indices(tag).map(move |(at, _)| {
         let element = html[at..].split('>').next()?;
         let (_, value) = element.split_once(" src=")?;
@@ -41,7 +41,7 @@ pub(super) fn element_sources<'a>(html: &'a str, tag: &'a str) -> impl Iterator<
 }
 
 /// Whether an `img` element in the HTML has no `alt` attribute.
-pub(super) fn has_image_without_alternative(html: &str) -> bool {
+pub fn has_image_without_alternative(html: &str) -> bool {
     let lower = html.to_ascii_lowercase();
     lower.match_indices("<img").any(|(at, start)| {
         let tag = &lower[at + start.len()..];
@@ -96,7 +96,7 @@ const AS_TEXT: &str = "to show a tag, write `\\<` instead of `<`, or put it in b
 /// Turns tags and comments that would hide the rest of the page into text. Returns warnings about these, at
 /// most one for each HTML block, and about unknown tags in sentences, which browsers hide. Tags with
 /// attributes or with an end tag count as known.
-pub(super) fn show_unclosed_html(root: Node<'_>) -> Vec<Warning> {
+pub fn show_unclosed_html(root: Node<'_>) -> Vec<Warning> {
     let mut warnings = Vec::new();
     // The loop runs backwards. These are the names of the end tags after the current node: in HTML blocks,
     // and in the same paragraph.

@@ -7,8 +7,8 @@ use comrak::Arena;
 use comrak::nodes::NodeValue;
 use comrak::options::Options;
 
-use super::dollars;
-use super::source::{SourceText, find_definition, without_markers};
+use crate::dollars;
+use crate::source::{SourceText, find_definition, without_markers};
 use frontdesk_process::maps::HashSet;
 
 /// The delimiters of comments in Hugo, MDX and Jinja. [`liquid_tag`] finds those of Liquid.
@@ -19,7 +19,7 @@ const DELIMITERS: [(&str, &str); 4] =
 const PERCENT: &str = "%%";
 
 /// A body without comments.
-pub(super) struct Uncommented<'a> {
+pub struct Uncommented<'a> {
     pub body: Cow<'a, str>,
     /// Warnings with hints, and with lines of the original, counted from 1.
     pub warnings: Vec<(usize, String, &'static str)>,
@@ -73,7 +73,7 @@ impl Ending {
 /// a comment that begins with `%%` and text on the same line contains an empty line, and if text is shown
 /// although it may be a comment. If `%%` alone on a line, outside of a list, has no end, warns and removes
 /// the rest of the body; other comments without an end are shown.
-pub(super) fn remove<'a>(body: &'a str, options: &Options<'_>) -> Uncommented<'a> {
+pub fn remove<'a>(body: &'a str, options: &Options<'_>) -> Uncommented<'a> {
     let mut kept = Uncommented { body: Cow::Borrowed(body), warnings: Vec::new(), left_out: Vec::new() };
     let starts: Vec<usize> = candidates(body).collect();
     if starts.is_empty() {
@@ -146,7 +146,7 @@ pub(super) fn remove<'a>(body: &'a str, options: &Options<'_>) -> Uncommented<'a
 
 /// The HTML without comments, except one without an end. In a block, each comment becomes an empty one,
 /// because comments separate lists.
-pub(super) fn without_html_comments(html: &str, is_block: bool) -> String {
+pub fn without_html_comments(html: &str, is_block: bool) -> String {
     let mut text = String::with_capacity(html.len());
     let mut rest = html;
     while let Some((before, comment)) = rest.split_once("<!--")
@@ -162,7 +162,7 @@ pub(super) fn without_html_comments(html: &str, is_block: bool) -> String {
 /// The position of a link definition that is only a comment, such as `[//]: # (comment)`, with its title: the
 /// destination is `#` or empty, and the label occurs only where definitions begin. The definition begins on
 /// line `number`, and has its destination at `destination`. `None` for other definitions.
-pub(super) fn find_in_definition(
+pub fn find_in_definition(
     source: &SourceText<'_>,
     number: usize,
     destination: Range<usize>,
@@ -415,7 +415,7 @@ mod tests {
     use super::*;
 
     fn check(body: &str, expected: &str, lines: &[usize]) {
-        let kept = remove(body, &super::super::parser_options());
+        let kept = remove(body, &crate::parser_options());
         let found: Vec<usize> = kept.warnings.iter().map(|it| it.0).collect();
         assert_eq!((&*kept.body, &*found), (expected, lines), "{body:?} {:?}", kept.warnings);
     }
@@ -488,7 +488,7 @@ mod tests {
             ("A comment starts with {# and\n\n```text\n{# x #}\n```\n", 1),
             ("A comment starts with {/* and {% comment %}:\n\n    */} {% endcomment %}\n", 1),
         ] {
-            let kept = remove(body, &super::super::parser_options());
+            let kept = remove(body, &crate::parser_options());
             assert_eq!((&*kept.body, kept.warnings[0].0), (body, line), "{:?}", kept.warnings);
         }
     }

@@ -4,7 +4,7 @@ use std::borrow::Cow;
 
 use comrak::nodes::{Node, NodeValue};
 
-use super::source::SourceText;
+use crate::source::SourceText;
 
 /// The double quotation marks that the parser writes in place of straight ones.
 const ENGLISH: (char, char) = ('“', '”');
@@ -12,7 +12,7 @@ const ENGLISH: (char, char) = ('“', '”');
 /// Replaces double quotation marks. `marks` are the opening and the closing one, with a space between them;
 /// without a space, nothing is replaced. Keeps the marks of a text whose source already has typographic ones,
 /// or cannot be found.
-pub(super) fn localize(root: Node<'_>, source: &SourceText<'_>, marks: &str) {
+pub fn localize(root: Node<'_>, source: &SourceText<'_>, marks: &str) {
     let Some((open, close)) = marks.split_once(' ') else { return };
     if marks.chars().eq([ENGLISH.0, ' ', ENGLISH.1]) {
         return;

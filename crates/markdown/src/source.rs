@@ -8,7 +8,7 @@ use comrak::options::Options;
 use frontdesk_process::maps::HashSet;
 
 /// A text with the positions of its lines.
-pub(super) struct SourceText<'a> {
+pub struct SourceText<'a> {
     pub text: &'a str,
     /// The byte offset of each line. As in CommonMark, a line ends with LF, CR or CR LF.
     pub lines: Vec<usize>,
@@ -122,14 +122,14 @@ impl<'a> SourceText<'a> {
 }
 
 /// Formats a URL as a link destination: in angle brackets if it contains parentheses or spaces.
-pub(super) fn format_destination(url: &str) -> String {
+pub fn format_destination(url: &str) -> String {
     if url.contains(['(', ')', ' ']) { format!("<{url}>") } else { url.to_owned() }
 }
 
 /// The position of the link destination in `text`, including its angle brackets. `text` starts after the
 /// opening parenthesis or the colon (CommonMark, "link destination"). Without angle brackets, it ends before
 /// whitespace or an unmatched `)` without a backslash before it. `None` if there is no destination.
-pub(super) fn find_destination(text: &str) -> Option<Range<usize>> {
+pub fn find_destination(text: &str) -> Option<Range<usize>> {
     let start = text.len() - text.trim_start().len();
     let rest = &text[start..];
     if rest.starts_with('<') {
@@ -162,7 +162,7 @@ fn is_destination(written: &str, url: &str) -> bool {
 
 /// Parses a body. The parser counts the lines in a paragraph or an underlined heading from its start,
 /// although it has removed link definitions there, so this function corrects the numbers of these lines.
-pub(super) fn parse_document<'a>(arena: &'a Arena<'a>, body: &str, options: &Options<'_>) -> Node<'a> {
+pub fn parse_document<'a>(arena: &'a Arena<'a>, body: &str, options: &Options<'_>) -> Node<'a> {
     let root = comrak::parse_document(arena, body, options);
     let source = SourceText::new(body);
     let begins_with_definition = |block: Node<'_>| {
@@ -189,7 +189,7 @@ pub(super) fn parse_document<'a>(arena: &'a Arena<'a>, body: &str, options: &Opt
 }
 
 /// The numbers of the lines that show text, code or HTML. Call this before nodes are changed.
-pub(super) fn shown_lines(root: Node<'_>) -> HashSet<usize> {
+pub fn shown_lines(root: Node<'_>) -> HashSet<usize> {
     let has_lines = |node: &Node<'_>| {
         let value = &node.data().value;
         matches!(value, NodeValue::CodeBlock(_) | NodeValue::HtmlBlock(_))
@@ -206,7 +206,7 @@ const MAX_LABEL_BYTES: usize = 4 * 999;
 /// angle brackets. `lines` are consecutive, each with its byte offset. Label and destination may be on
 /// different lines. `None` if no definition begins there, or that of a footnote. Does not check what follows
 /// the destination.
-pub(super) fn find_definition<'a>(mut lines: impl Iterator<Item = (usize, &'a str)>) -> Option<Range<usize>> {
+pub fn find_definition<'a>(mut lines: impl Iterator<Item = (usize, &'a str)>) -> Option<Range<usize>> {
     let (mut start, mut rest) = without_markers(lines.next()?, true);
     rest = rest.strip_prefix('[').filter(|label| !label.starts_with('^'))?;
     start += 1;
@@ -238,7 +238,7 @@ pub(super) fn find_definition<'a>(mut lines: impl Iterator<Item = (usize, &'a st
 }
 
 /// A line and its offset without indentation and the markers of quotes and, with `has_items`, of list items.
-pub(super) fn without_markers((start, line): (usize, &str), has_items: bool) -> (usize, &str) {
+pub fn without_markers((start, line): (usize, &str), has_items: bool) -> (usize, &str) {
     let mut rest = line.trim_start_matches([' ', '\t', '>']);
     loop {
         let number = rest.trim_start_matches(|c: char| c.is_ascii_digit());

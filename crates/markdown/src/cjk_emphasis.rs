@@ -7,13 +7,13 @@ use comrak::Arena;
 use comrak::nodes::{Node, NodeValue, Sourcepos};
 use comrak::options::Options;
 
-use super::dollars;
-use super::source::SourceText;
+use crate::dollars;
+use crate::source::SourceText;
 
 /// Parses the body, see [`dollars::parse`]. Also returns the edits that make its emphasis readable for
 /// programs that follow CommonMark: in each block with emphasis that CommonMark does not recognize, tags
 /// such as `<strong>` replace all delimiters. A body without such emphasis is parsed as CommonMark.
-pub(super) fn parse<'a>(
+pub fn parse<'a>(
     arena: &'a Arena<'a>,
     body: &str,
     options: &Options<'_>,
@@ -121,8 +121,8 @@ fn copy_quotation_marks(from: Node<'_>, to: Node<'_>) {
 
 #[cfg(test)]
 mod tests {
-    use super::super::parser_options;
     use super::*;
+    use crate::parser_options;
 
     fn to_html(root: Node<'_>) -> String {
         let mut html = String::new();

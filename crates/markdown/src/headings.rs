@@ -8,7 +8,7 @@ use comrak::nodes::Sourcepos;
 use frontdesk_forms::text::escape_html;
 
 /// Writes each heading with the next of the given ids, and with a link to itself.
-pub(super) struct AnchoredHeadings(Mutex<std::vec::IntoIter<String>>);
+pub struct AnchoredHeadings(Mutex<std::vec::IntoIter<String>>);
 
 impl AnchoredHeadings {
     /// `ids` are the ids of the headings, in document order.

@@ -3,7 +3,7 @@
 use comrak::nodes::Sourcepos;
 use frontdesk_publish::directive;
 
-use super::source::{SourceText, without_markers};
+use crate::source::{SourceText, without_markers};
 
 /// The hint for syntax that has no equivalent.
 const REWRITE: &str = "write Markdown or HTML instead";
@@ -11,11 +11,7 @@ const REWRITE: &str = "write Markdown or HTML instead";
 /// Describes syntax of another program in a text at `position`, with a hint; `None` if there is none. If
 /// there are several, the first of these kinds counts: shortcodes, links in double brackets, lists of
 /// attributes, and blocks and directives at the beginning of the line.
-pub(super) fn find(
-    text: &str,
-    source: &SourceText<'_>,
-    position: Sourcepos,
-) -> Option<(String, &'static str)> {
+pub fn find(text: &str, source: &SourceText<'_>, position: Sourcepos) -> Option<(String, &'static str)> {
     let line = source.line_at(position.start.line);
     let before = line.and_then(|(_, line)| line.get(..position.start.column.saturating_sub(1)));
     let follows_link = before.is_some_and(|before| before.ends_with([')', ']']));

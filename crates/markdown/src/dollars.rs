@@ -9,7 +9,7 @@ use comrak::Arena;
 use comrak::nodes::{Node, NodeMath, NodeValue, Sourcepos};
 use comrak::options::Options;
 
-use super::source::{SourceText, parse_document};
+use crate::source::{SourceText, parse_document};
 use frontdesk_typeset::math;
 
 /// Characters that can replace a dollar sign for the parser, which treats them as text.
@@ -20,9 +20,9 @@ const STAND_INS: Range<u8> = 1..9;
 const MAX_ROUNDS: usize = 8;
 
 /// Parses the body. A dollar sign is text if it begins no formula; see [`is_text`]. Code spans, raw HTML,
-/// URLs and link destinations have precedence over formulas. If the body contains all of [`STAND_INS`], the
+/// URLs and link destinations have precedence over formulas. If the body contains all of `STAND_INS`, the
 /// parser alone decides.
-pub(super) fn parse<'a>(arena: &'a Arena<'a>, body: &str, options: &Options<'_>) -> Node<'a> {
+pub fn parse<'a>(arena: &'a Arena<'a>, body: &str, options: &Options<'_>) -> Node<'a> {
     let mut root = parse_document(arena, body, options);
     let source = SourceText::new(body);
     let Some(stand_in) = STAND_INS.map(char::from).find(|c| body.contains('$') && !body.contains(*c)) else {
@@ -70,7 +70,7 @@ pub(super) fn parse<'a>(arena: &'a Arena<'a>, body: &str, options: &Options<'_>)
 /// Whether the dollar signs around a formula in a sentence are probably those of prices, judging by the text
 /// between them, or of names such as `$HOME/$USER`, because a letter or digit is next to them. Never for
 /// `$$…$$`, or if backticks follow the dollar sign.
-pub(super) fn is_text(source: &SourceText<'_>, math: &NodeMath, position: Sourcepos) -> bool {
+pub fn is_text(source: &SourceText<'_>, math: &NodeMath, position: Sourcepos) -> bool {
     let is_glued = || {
         source.byte_range(position).is_some_and(|range| {
             let text = source.text;

@@ -1,0 +1,29 @@
+//! What the Markdown of a site's own pages has beyond CommonMark, and what of it is not supported.
+
+pub mod cjk_emphasis;
+pub mod comments;
+pub mod dollars;
+pub mod foreign_syntax;
+pub mod headings;
+pub mod quotes;
+pub mod raw_html;
+pub mod source;
+
+use comrak::options::Options;
+
+/// The options for the syntax of a site's own pages: CommonMark with GitHub's extensions and formulas. Keeps
+/// raw HTML.
+pub fn parser_options() -> Options<'static> {
+    let mut options = Options::default();
+    options.extension.strikethrough = true;
+    options.extension.table = true;
+    options.extension.autolink = true;
+    options.extension.tasklist = true;
+    options.extension.footnotes = true;
+    options.extension.alerts = true;
+    options.extension.math_dollars = true;
+    options.extension.math_code = true;
+    options.parse.smart = true;
+    options.render.r#unsafe = true;
+    options
+}
