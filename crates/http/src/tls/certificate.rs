@@ -40,6 +40,9 @@ pub enum CertificateDefect {
     Key { what: String, hint: &'static str },
 }
 
+/// Marks an encrypted key, in the label of PKCS #8 or in the header `Proc-Type` (RFC 1421 §4.6.1.1).
+const ENCRYPTED: &[u8] = b"ENCRYPTED";
+
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Validity {
     NotYet,
@@ -58,26 +61,32 @@ impl ServerCertificate {
         let (chain, key) = (without_byte_order_marks(chain), without_byte_order_marks(key));
         let chain: Vec<_> = CertificateDer::pem_slice_iter(&chain)
             .collect::<Result<_, _>>()
-            .map_err(|error| chain_defect(format!("is not valid PEM: {error}")))?;
+            .map_err(|error| chain_defect(format!("is not valid PEM: {}", pem_rule(&error))))?;
         let own = chain.first().ok_or_else(|| chain_defect("is missing from its file".to_owned()))?;
         let (not_before, not_after) = validity_period(own)
             .map_err(|_| chain_defect("cannot be parsed, although its file is valid PEM".to_owned()))?;
         let key = PrivateKeyDer::from_pem_slice(&key).map_err(|error| {
             let what = match error {
+                _ if key.windows(ENCRYPTED.len()).any(|part| part == ENCRYPTED) => {
+                    "has a password".to_owned()
+                }
                 pem::Error::NoItemsFound => "is missing from its file".to_owned(),
-                error => format!("is not valid PEM: {error}"),
+                error => format!("is not valid PEM: {}", pem_rule(&error)),
             };
             CertificateDefect::Key { what, hint: KEY }
         })?;
         let key = CertifiedKey::from_der(chain, key, &aws_lc_rs::default_provider());
+        // Like `pem_rule`, do not quote the library's error.
         let key = key.map_err(|error| match error {
             Error::InconsistentKeys(InconsistentKeys::KeyMismatch) => CertificateDefect::Key {
                 what: "does not belong to the certificate".to_owned(),
                 hint: "the key must be the one that the certificate was issued for, and the server's own certificate must come first in its file",
             },
-            error @ Error::InvalidCertificate(_) => chain_defect(format!("cannot be used: {error}")),
-            error => CertificateDefect::Key {
-                what: format!("cannot be used: {error}"),
+            Error::InvalidCertificate(_) => {
+                chain_defect("cannot be used: it is damaged, or not an X.509 certificate of version 3".to_owned())
+            }
+            _ => CertificateDefect::Key {
+                what: "cannot be used: it is damaged, or of a kind that is not supported".to_owned(),
                 hint: "supported keys are ECDSA with P-256 or P-384, RSA with 2048 to 8192 bits, and Ed25519",
             },
         })?;
@@ -159,6 +168,18 @@ pub enum TlsStartError {
     Io(#[from] io::Error),
 }
 
+/// The rule of PEM that a file breaks. The library's own message would print parts of the file: if the line
+/// breaks are lost, the whole private key.
+fn pem_rule(error: &pem::Error) -> &'static str {
+    match error {
+        pem::Error::MissingSectionEnd { .. } | pem::Error::IllegalSectionStart { .. } => {
+            "each `-----BEGIN …-----` and each `-----END …-----` must be there, on a line of its own"
+        }
+        pem::Error::Base64Decode(_) => "only Base64 may be between `-----BEGIN …-----` and `-----END …-----`",
+        _ => "it has no section that can be read",
+    }
+}
+
 /// The validity of a certificate (RFC 5280 §4.1.2.5). The TLS library checks the rest of the certificate.
 fn validity_period(certificate: &[u8]) -> der::Result<(Timestamp, Timestamp)> {
     let certificate = AnyRef::from_der(certificate)?;
@@ -238,9 +259,45 @@ mod tests {
         check(
             &one.chain,
             &one.key.replace("PRIVATE KEY", "ENCRYPTED PRIVATE KEY"),
-            "the private key is missing from its file",
+            "the private key has a password",
         );
+        let header = "KEY-----\nProc-Type: 4,ENCRYPTED\nDEK-Info: AES-256-CBC,00\n\n";
+        check(&one.chain, &one.key.replacen("KEY-----\n", header, 1), "the private key has a password");
         check(&one.chain, &other.key, "the private key does not belong to the certificate");
+    }
+
+    #[test]
+    fn no_part_of_a_damaged_file_is_in_the_message() {
+        type Damage = fn(&str) -> String;
+        let Pair { chain, key } = pair(&["www.example.com"]);
+        let both = format!("{key}{chain}");
+        let damages: [(&str, Damage); 9] = [
+            ("without line breaks", |pem| pem.replace('\n', "")),
+            ("with spaces as line breaks", |pem| pem.replace('\n', " ")),
+            ("with escaped line breaks", |pem| pem.replace('\n', "\\n")),
+            ("without a line break before END", |pem| pem.replace("\n-----END", "-----END")),
+            ("without a line break after BEGIN", |pem| pem.replace("KEY-----\n", "KEY-----")),
+            ("on one line, without its end", |pem| pem.replace('\n', "")[..90].to_owned()),
+            ("cut", |pem| pem[..90].to_owned()),
+            ("with a header", |pem| pem.replace("-----\nM", "-----\nProc-Type: 4\n\nM")),
+            ("with a changed byte", |pem| pem.replace("-----\nMI", "-----\nAA")),
+        ];
+        for (name, damage) in damages {
+            for (chain, key) in [(&chain, &damage(&key)), (&damage(&both), &both), (&both, &damage(&both))] {
+                let Err(defect) = ServerCertificate::parse(chain.as_bytes(), key.as_bytes()) else {
+                    panic!("{name}: it can be used");
+                };
+                let message = format!("{defect} {defect:?}");
+                assert!(message.contains("a line of its own") || !name.contains("line"), "{name}: {message}");
+                // Neither text from the file, nor its bytes as numbers.
+                let is_quoted = |part: &[u8]| message.contains(&*String::from_utf8_lossy(part));
+                for body in both.lines().filter(|line| !line.starts_with("-----")) {
+                    assert!(!body.as_bytes().windows(6).any(is_quoted), "{name}: {message}");
+                }
+                assert!(!message.contains("80, 82, 73"), "{name}: {message}");
+                assert!(message.len() < 600 && !message.contains("Proc-Type"), "{name}: {message}");
+            }
+        }
     }
 
     #[test]
