@@ -8,7 +8,7 @@ use toml::Spanned;
 use toml::de::{DeString, DeValue};
 
 use frontdesk_age::Recipient;
-use frontdesk_forms::email::{Mailbox, with_ascii_domain};
+use frontdesk_forms::email::{Mailbox, ascii_spelling, with_ascii_domain};
 use frontdesk_forms::text::unsafe_marked;
 use frontdesk_http::{Address, Network, default_memory_limit};
 use frontdesk_inbox::store::{DatabaseUrl, Server};
@@ -502,7 +502,7 @@ pub(super) fn shared_secret(raw: &Raw) -> ParseResult<String> {
 
 /// Parses an http or https URL without a path, and removes trailing slashes. Accepts an empty text.
 pub(super) fn base_url(raw: &Raw) -> ParseResult<String> {
-    let address = web_address(raw).map_err(|_| "a URL such as \"https://www.example.com\"".to_owned())?;
+    let address = parse_web_address(raw, "a URL such as \"https://www.example.com\"")?;
     let trimmed = address.trim_end_matches('/');
     let authority = trimmed.split_once("://").map_or("", |(_, authority)| authority);
     if authority.contains(['/', '?', '#', '@']) {
@@ -511,13 +511,28 @@ pub(super) fn base_url(raw: &Raw) -> ParseResult<String> {
     Ok(trimmed.to_owned())
 }
 
-/// Parses an http or https URL of ASCII characters, without a user name. Accepts an empty text.
+/// Parses an http or https URL of ASCII characters, without a user name. Accepts an empty text. The scheme of
+/// the result is in lower case. The error for an internationalized domain names its form in Punycode.
 pub(super) fn web_address(raw: &Raw) -> ParseResult<String> {
-    let expected = || "a URL such as \"https://www.example.com/\"".to_owned();
-    let address = parse_line(raw).map_err(|_| expected())?;
-    if address.is_empty() {
+    parse_web_address(raw, "a URL such as \"https://www.example.com/\"")
+}
+
+/// Parses what [`web_address`] parses. The error is `expected`, or its correction.
+fn parse_web_address(raw: &Raw, expected: &str) -> ParseResult<String> {
+    let text = parse_line(raw).map_err(|_| expected.to_owned())?;
+    let (scheme, rest) = text.split_once("://").unwrap_or_default();
+    let address = match scheme.to_ascii_lowercase().as_str() {
+        scheme @ ("http" | "https") => format!("{scheme}://{rest}"),
+        _ => text,
+    };
+    if address.is_empty() || is_web_address(&address) {
         return Ok(address);
     }
+    Err(with_punycode(expected, ascii_web_address(&address)))
+}
+
+/// Whether a text is an http or https URL of ASCII characters, without a user name.
+fn is_web_address(address: &str) -> bool {
     let rest = address.strip_prefix("https://").or_else(|| address.strip_prefix("http://"));
     let authority = rest.map(|rest| rest.split(['/', '?', '#']).next().unwrap_or_default());
     let is_host = |authority: &str| {
@@ -534,7 +549,15 @@ pub(super) fn web_address(raw: &Raw) -> ParseResult<String> {
     let is_plain = address
         .chars()
         .all(|c| c.is_ascii_graphic() && !matches!(c, '"' | '<' | '>' | '\\' | '^' | '`' | '{' | '}'));
-    if is_plain && authority.is_some_and(is_host) { Ok(address) } else { Err(expected()) }
+    is_plain && authority.is_some_and(is_host)
+}
+
+/// The URL with its internationalized domain in Punycode. `None` unless this makes the URL valid.
+fn ascii_web_address(address: &str) -> Option<String> {
+    let (scheme, rest) = address.split_once("://")?;
+    let (host, after) = rest.split_at(rest.find([':', '/', '?', '#']).unwrap_or(rest.len()));
+    let ascii = format!("{scheme}://{}{after}", ascii_spelling(host)?);
+    is_web_address(&ascii).then_some(ascii)
 }
 
 /// Parses a language tag. Checks its syntax (BCP 47), but not whether the subtags are registered.
@@ -720,6 +743,25 @@ mod tests {
             ("www.example.com", false),
         ] {
             assert_eq!(web_address(&Raw::Text(address.to_owned())).is_ok(), valid, "{address}");
+        }
+    }
+
+    #[test]
+    fn a_base_url_is_corrected_to_punycode_and_its_scheme_to_lower_case() {
+        let hint = |url: &str| {
+            let expected = "a URL such as \"https://www.example.com\", with the domain in Punycode:";
+            Err(format!("{expected} \"{url}\""))
+        };
+        let refused = || Err("a URL such as \"https://www.example.com\"".to_owned());
+        for (text, expected) in [
+            ("HTTPS://Example.com/", Ok("https://Example.com".to_owned())),
+            ("https://m\u{fc}ller.de", hint("https://xn--mller-kva.de")),
+            ("Http://www.m\u{fc}ller.de:8080/", hint("http://www.xn--mller-kva.de:8080/")),
+            ("https://ada:m\u{fc}ller@m\u{fc}ller.de", refused()),
+            ("m\u{fc}ller.de", refused()),
+            ("ftp://m\u{fc}ller.de", refused()),
+        ] {
+            assert_eq!(base_url(&Raw::Text(text.to_owned())), expected, "{text}");
         }
     }
 }
