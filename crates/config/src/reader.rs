@@ -416,9 +416,9 @@ impl<'a> Reader<'a> {
 
     /// Returns the settings, the named files, and all faults, sorted by place and line. Reports entries that
     /// belong to no key; for an unknown table, reports only the table. Reports unknown variables only if they
-    /// resemble that of a key or contain `__`. Omits faults that follow from others: if a part of the
-    /// configuration file cannot be read, all faults in that file except syntax errors; and the faults in
-    /// `missing` if the file misspells the key or its table.
+    /// resemble that of a key or contain `__`, and are not set by Kubernetes. Omits faults that follow from
+    /// others: if a part of the configuration file cannot be read, all faults in that file except syntax
+    /// errors; and the faults in `missing` if the file misspells the key or its table.
     pub(super) fn finish(mut self) -> ReadResult {
         let known: Vec<&str> = self.settings.iter().map(|setting| &*setting.key.name).collect();
         let tables: Vec<&str> =
@@ -472,7 +472,8 @@ impl<'a> Reader<'a> {
         }
         self.faults.append(&mut self.syntax.faults);
         let variables: Vec<String> = known.iter().map(|key| variable_name(key)).collect();
-        for name in self.environment.keys() {
+        let unknown = self.environment.keys().filter(|name| !is_service_variable(name, &self.environment));
+        for name in unknown {
             let last = name.trim_start_matches(PREFIX);
             let mut known = variables.iter().map(String::as_str);
             let known = closest(name, known.clone())
@@ -528,6 +529,15 @@ fn refuse_tilde(path: &str) -> ParseResult<()> {
         return Err("a path without `~`, which only shells replace".to_owned());
     }
     Ok(())
+}
+
+/// Whether Kubernetes sets the variable for a service, such as `FRONTDESK_SERVICE_HOST`,
+/// `FRONTDESK_SERVICE_PORT_HTTP` or `FRONTDESK_PORT_80_TCP` for the service `frontdesk`. Each service has the
+/// first of these.
+fn is_service_variable(name: &str, environment: &BTreeMap<String, String>) -> bool {
+    let services = environment.keys().filter_map(|name| name.strip_suffix("_SERVICE_HOST"));
+    let mut rests = services.filter_map(|service| name.strip_prefix(service));
+    rests.any(|rest| rest == "_PORT" || rest.starts_with("_PORT_") || rest.starts_with("_SERVICE_"))
 }
 
 /// Whether a name has up to [`MAX_NAME`] lower-case letters, digits, `-` and `_`, and begins with a letter.

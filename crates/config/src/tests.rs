@@ -497,6 +497,29 @@ fn a_password_is_not_shown() {
 }
 
 #[test]
+fn variables_of_a_kubernetes_service_are_not_reported() {
+    let service = [
+        ("FRONTDESK_SERVICE_HOST", "10.0.0.1"),
+        ("FRONTDESK_SERVICE_PORT", "80"),
+        ("FRONTDESK_SERVICE_PORT_HTTP", "80"),
+        ("FRONTDESK_PORT", "tcp://10.0.0.1:80"),
+        ("FRONTDESK_PORT_80_TCP", "tcp://10.0.0.1:80"),
+        ("FRONTDESK_PORT_80_TCP_PROTO", "tcp"),
+        ("FRONTDESK_PORT_80_TCP_PORT", "80"),
+        ("FRONTDESK_PORT_80_TCP_ADDR", "10.0.0.1"),
+        ("FRONTDESK_SERVER_SERVICE_HOST", "10.0.0.2"),
+        ("FRONTDESK_SERVER_PORT", "tcp://10.0.0.2:80"),
+    ];
+    let unknown = |environment: &[(&str, &str)]| {
+        let (_, faults) = load("", environment, &[]);
+        faults.into_iter().filter(|fault| fault.message.contains("unknown")).count()
+    };
+    assert_eq!(unknown(&service), 0);
+    assert_eq!(unknown(&[("FRONTDESK_SERVER_LISTEN", "8080"), service[0]]), 1);
+    assert_eq!(unknown(&[("FRONTDESK_SERVER_LISTEN", "8080")]), 1);
+}
+
+#[test]
 fn limits_are_shared_if_a_redis_url_is_set() {
     assert_eq!(accept("", &[], &[]).limits.shared, None);
     let read =
