@@ -23,6 +23,8 @@ const UNKNOWN_VARIABLE: &str = "unknown environment variable";
 
 /// Prefix of every environment variable that sets a key.
 const PREFIX: &str = "FRONTDESK_";
+/// The beginning of each section of a PEM file.
+const PEM: &str = "-----BEGIN ";
 /// Maximum length of a channel's name, in characters.
 const MAX_NAME: usize = 32;
 
@@ -132,7 +134,7 @@ impl<'a> Reader<'a> {
             None => found.unwrap_or_else(|| (default.clone(), ValueOrigin::Default)),
         };
         self.record_named_file(&key, &raw);
-        let value = if key.is_secret { raw.redacted() } else { raw.display() };
+        let value = if key.is_secret || is_pem(&raw) { raw.redacted() } else { raw.display() };
         let parsed = parse(&raw);
         let setting = Setting { key, value, effective: None, origin, raw };
         let name = &setting.key.name;
@@ -163,7 +165,7 @@ impl<'a> Reader<'a> {
         self.get(key, default, documentation, |raw| {
             let path = raw.as_text().filter(|text| !text.is_empty() && !text.contains('\0'));
             let path = path.ok_or("the path of a folder")?;
-            refuse_tilde(path)?;
+            check_path(path)?;
             Ok(folder.join(path))
         })
     }
@@ -176,7 +178,7 @@ impl<'a> Reader<'a> {
     /// If the key was declared with [`Reader::file`] or [`Reader::folder`], records its value as the path of
     /// a private file or folder.
     fn record_named_file(&mut self, key: &ConfigKey, raw: &Raw) {
-        if let Some(path) = raw.as_text().filter(|path| key.names_file && !path.is_empty()) {
+        if let Some(path) = raw.as_text().filter(|path| key.names_file && !path.is_empty() && !is_pem(raw)) {
             self.named.push(named_file(self.folder.join(path), &key.name));
         }
     }
@@ -195,7 +197,11 @@ impl<'a> Reader<'a> {
             self.environment.remove(&name).map(|value| (Raw::Text(value), ValueOrigin::Environment(name)));
         let from_named_file = self.environment.remove(&file_name).and_then(|path| {
             let text = named_file::read_text(path.as_ref()).map_err(|error| {
-                let message = format!("cannot read `{path}`: {error}");
+                // The variable may contain the secret itself instead of a path.
+                let raw = Raw::Text(path.clone());
+                let is_hidden = key.holds_secret(&raw) || is_pem(&raw);
+                let file = if is_hidden { "the file that it names".to_owned() } else { format!("`{path}`") };
+                let message = format!("cannot read {file}: {error}");
                 self.faults.push(Fault::error(file_name.clone(), None, message).about(&*key.name));
             });
             let found = (Raw::Text(text.ok()?.trim_end().to_owned()), ValueOrigin::Environment(file_name));
@@ -517,18 +523,27 @@ fn named_file(path: PathBuf, name: &str) -> PrivatePath {
 /// module, so that the files of every key are known ([`Reader::file`]).
 fn file_in(folder: &Path) -> impl Fn(&Raw) -> ParseResult<Option<PathBuf>> {
     move |raw| {
+        check_path(raw.as_text().unwrap_or_default())?;
         let path = parse_line(raw)?;
-        refuse_tilde(&path)?;
         Ok((!path.is_empty()).then(|| folder.join(path)))
     }
 }
 
-/// Refuses `~` and paths that begin with `~/`: only shells replace `~` with the home folder.
-fn refuse_tilde(path: &str) -> ParseResult<()> {
-    if path == "~" || path.starts_with("~/") {
+/// Refuses `~` and paths that begin with `~/`, because only shells replace `~` with the home folder; and the
+/// content of a PEM file, because later messages about the file would print it.
+fn check_path(path: &str) -> ParseResult<()> {
+    if path.trim() == "~" || path.trim_start().starts_with("~/") {
         return Err("a path without `~`, which only shells replace".to_owned());
     }
+    if path.contains(PEM) {
+        return Err("the path of a file, and not its content".to_owned());
+    }
     Ok(())
+}
+
+/// Whether a value is the content of a PEM file, which may be a private key.
+fn is_pem(raw: &Raw) -> bool {
+    raw.as_text().is_some_and(|text| text.contains(PEM))
 }
 
 /// Whether Kubernetes sets the variable for a service, such as `FRONTDESK_SERVICE_HOST`,

@@ -98,15 +98,16 @@ impl SourceLines<'_> {
         value.starts_with(char::is_alphabetic).then(|| (key.trim_end(), value))
     }
 
-    /// Describes a value without quotes: a misspelled boolean, or text.
+    /// Describes a value without quotes: a misspelled boolean, or text. The message does not contain the
+    /// value, which may be a password.
     fn describe_unquoted(&self, number: usize) -> Option<Fault> {
         let (key, value) = self.unquoted(number)?;
         let fault = |message: String| Fault::error(FILE_NAME, Some(number), message);
         Some(match closest(&value.to_ascii_lowercase(), ["true", "false"]) {
             Some(meant) => {
-                fault(format!("`{value}` must be `true` or `false`")).hint(format!("write `{key} = {meant}`"))
+                fault(format!("`{key}` must be `true` or `false`")).hint(format!("write `{key} = {meant}`"))
             }
-            None => fault("text must be in quotes".to_owned()).hint(format!("write `{key} = {value:?}`")),
+            None => fault("text must be in quotes".to_owned()).hint(format!("write `{key} = \"…\"`")),
         })
     }
 }
@@ -131,20 +132,17 @@ mod tests {
                 "title = \"A\"\ntitle = \"B\"\n",
                 &["7: `title` is already defined at line 6\n    hint: change it there, and remove this one"],
             ),
-            (
-                "title = Kelp & Kiln # ours\n",
-                &["6: text must be in quotes\n    hint: write `title = \"Kelp & Kiln\"`"],
-            ),
+            ("title = Kelp & Kiln # ours\n", &["6: text must be in quotes\n    hint: write `title = \"…\"`"]),
             (
                 "link_element = False\n",
-                &["6: `False` must be `true` or `false`\n    hint: write `link_element = false`"],
+                &["6: `link_element` must be `true` or `false`\n    hint: write `link_element = false`"],
             ),
-            ("title = it's ours\n", &["6: text must be in quotes\n    hint: write `title = \"it's ours\"`"]),
+            ("title = it's ours\n", &["6: text must be in quotes\n    hint: write `title = \"…\"`"]),
             (
                 "title = one\ntagline = two\n",
                 &[
-                    "6: text must be in quotes\n    hint: write `title = \"one\"`",
-                    "7: text must be in quotes\n    hint: write `tagline = \"two\"`",
+                    "6: text must be in quotes\n    hint: write `title = \"…\"`",
+                    "7: text must be in quotes\n    hint: write `tagline = \"…\"`",
                 ],
             ),
             (

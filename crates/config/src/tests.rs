@@ -4,6 +4,7 @@ mod canary;
 mod channels;
 mod effects;
 mod own_forms;
+mod secrets;
 
 use super::*;
 use frontdesk_screening::verdict::Signal;
