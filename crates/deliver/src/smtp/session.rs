@@ -234,13 +234,12 @@ impl<S: Stream> Dialogue<S> {
                 return Err(SmtpError::broken(SmtpPhase::Auth, format!("{NO_LOGIN}, but {offered}")));
             }
         };
-        expect_positive(SmtpPhase::Auth, &reply)
+        expect_positive(SmtpPhase::Auth, &without_login(reply, login))
     }
 
     /// Logs in with AUTH PLAIN (RFC 4616), and returns the last reply.
     async fn login_plain(&mut self, login: &SmtpLogin, limit: Duration) -> Result<SmtpReply, SmtpError> {
-        let SmtpLogin { username, password } = login;
-        let token = STANDARD.encode(format!("\0{username}\0{}", password.expose_secret()));
+        let token = plain_token(login);
         let reply = self.command(SmtpPhase::Auth, &format!("AUTH PLAIN {token}"), limit).await?;
         // A server that ignores the token in the command requests it with a 334 reply.
         if reply.code == 334 { self.command(SmtpPhase::Auth, &token, limit).await } else { Ok(reply) }
@@ -485,6 +484,19 @@ fn escape_dots(message: &[u8]) -> Vec<u8> {
 
 fn expect_positive(phase: SmtpPhase, reply: &SmtpReply) -> Result<(), SmtpError> {
     if reply.is_positive() { Ok(()) } else { Err(unexpected(phase, reply)) }
+}
+
+/// The name and the password as AUTH PLAIN sends them (RFC 4616).
+fn plain_token(login: &SmtpLogin) -> String {
+    STANDARD.encode(format!("\0{}\0{}", login.username, login.password.expose_secret()))
+}
+
+/// Removes the password from the reply to a login: Sendmail and other servers quote a line that they do not
+/// expect.
+fn without_login(reply: SmtpReply, login: &SmtpLogin) -> SmtpReply {
+    let tokens = [plain_token(login), STANDARD.encode(login.password.expose_secret())];
+    let redact = |line: String| tokens.iter().fold(line, |line, token| line.replace(token, "…"));
+    SmtpReply { lines: reply.lines.into_iter().map(redact).collect(), ..reply }
 }
 
 /// The error for a reply with another code than expected. A positive one, such as 250 to DATA, is a protocol

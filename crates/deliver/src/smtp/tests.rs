@@ -475,6 +475,15 @@ async fn a_failed_login_counts_against_the_channel_and_shows_no_secret() {
             Script::with(At::Auth, Do::Say("535 5.7.8 wrong")).offering("AUTH LOGIN"),
             "535 5.7.8 wrong (AUTH, ",
         ),
+        (
+            Script::with(At::Auth, Do::Say("500 unknown: \"AUTH PLAIN AHVzZXIAcGFzc3dvcmQ=\""))
+                .offering("AUTH PLAIN"),
+            "500 unknown: \"AUTH PLAIN …\" (AUTH, ",
+        ),
+        (
+            Script::with(At::Auth, Do::Say("500 unknown: cGFzc3dvcmQ=")).offering("AUTH LOGIN"),
+            "500 unknown: … (AUTH, ",
+        ),
         (Script::usual(), "AUTH"),
     ] {
         let peer = SmtpPeer::start(vec![script]);
