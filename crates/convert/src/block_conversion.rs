@@ -225,7 +225,7 @@ impl Converter<'_> {
     /// on from the first number. A child that is not an item belongs to the item before it, or is appended
     /// before the list; tabs are left out. Drops lists without items. Except in exact mode, also drops lists
     /// in which all items are empty, and items without blocks and without a checkbox, but not a blank one
-    /// that another element follows.
+    /// without a link that another element follows.
     fn append_list(&self, id: NodeId, out: &mut Vec<Block>) {
         let dom = self.dom;
         let own_start = number_attribute(dom, id, "start");
@@ -265,7 +265,7 @@ impl Converter<'_> {
             if !blocks.is_empty()
                 || self.mode.is_exact
                 || checked.is_some()
-                || dom.is_blank(child) && dom.next_element(child).is_some()
+                || is_blank_item(dom, child) && dom.next_element(child).is_some()
             {
                 list.items.push(Item { checked, blocks });
             }
@@ -498,16 +498,12 @@ impl Converter<'_> {
         }
     }
 
-    /// The empty link that covers an element, with its address: the only empty link among its children, apart
-    /// from those with an icon and those that lead around ([`leads_around`]). `None` in exact mode.
+    /// The empty link that covers an element, with its address: the only link among its children that shows
+    /// nothing of its own ([`Self::is_bare_link`]), apart from those that lead around ([`leads_around`]).
+    /// `None` in exact mode.
     pub(super) fn card_link(&self, card: NodeId) -> Option<(NodeId, String)> {
         let dom = self.dom;
-        let is_cover = |&id: &NodeId| {
-            dom.tag(id) == Tag::A
-                && dom.is_blank(id)
-                && !dom.descendants(id).any(|d| matches!(dom.tag(d), Tag::Img | Tag::Svg | Tag::I))
-                && !leads_around(dom, id)
-        };
+        let is_cover = |&id: &NodeId| self.is_bare_link(id) && !leads_around(dom, id);
         let mut covers = dom.child_elements(card).filter(is_cover);
         let link = covers.next().filter(|_| !self.mode.is_exact && covers.next().is_none())?;
         Some((link, self.address(link, "href")?))
@@ -548,6 +544,11 @@ impl Converter<'_> {
         }
         *linked = link;
     }
+}
+
+/// Whether a list item is blank and has no link: a link without text shows a symbol and is no empty item.
+fn is_blank_item(dom: &Dom, item: NodeId) -> bool {
+    dom.is_blank(item) && dom.find(item, Tag::A).is_none()
 }
 
 /// The text of the first heading or, if `is_heading` is false, of the first paragraph that matches, also in

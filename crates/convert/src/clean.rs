@@ -130,6 +130,9 @@ pub(super) fn remove_hidden(dom: &mut Dom, root: NodeId, is_article: bool) {
         }
         is_redundant_label(dom, id).then_some(Rule::Hidden)
     });
+    if !is_article {
+        empty_symbols_of_links(dom, root);
+    }
     let panels = Panels::read(dom);
     let mut hidden = dom.outermost(root, |id| {
         (is_hidden(dom, id) && !is_closed_panel(dom, id) || is_article && is_hidden_by_name(dom, id))
@@ -170,7 +173,7 @@ fn is_hidden(dom: &Dom, id: NodeId) -> bool {
     let is_mark_of_footnote = |p| dom.has_class(p, "ltx_role_footnotemark");
     let hides = |attribute: &Attribute| match &*attribute.name.local {
         "hidden" => !attribute.value.eq_ignore_ascii_case("until-found"),
-        "aria-hidden" => &*attribute.value == "true" && is_decoration(dom, id),
+        "aria-hidden" => &*attribute.value == "true" && is_decoration(dom, id) && !is_symbol_of_link(dom, id),
         "style" => style_is("display", "none") || style_is("visibility", "hidden"),
         "class" => dom.classes(id).any(|c| {
             // In a button, text for screen readers only names a symbol.
@@ -181,6 +184,36 @@ fn is_hidden(dom: &Dom, id: NodeId) -> bool {
         _ => false,
     };
     element.attributes.iter().any(hides) || dom.tag(id) == Tag::Dialog && !dom.has_attribute(id, "open")
+}
+
+/// Removes the text of symbols that are hidden from screen readers and are all that a link shows, such as the
+/// name of a symbol in a font. The elements stay, so that the link still shows a symbol.
+fn empty_symbols_of_links(dom: &mut Dom, root: NodeId) {
+    let is_symbol = |id: &NodeId| {
+        dom.attribute(*id, "aria-hidden") == Some("true")
+            && is_decoration(dom, *id)
+            && is_symbol_of_link(dom, *id)
+    };
+    let symbols = dom.descendants(root).filter(is_symbol);
+    let is_text = |&d: &NodeId| dom.text(d).is_some() && !dom.is_blank(d) && !dom.is_in(d, &[Tag::Svg]);
+    let texts: Vec<NodeId> = symbols.flat_map(|id| dom.descendants(id)).filter(is_text).collect();
+    for text in texts {
+        dom.omit(text, Rule::Hidden);
+    }
+}
+
+/// Whether an element is inside a link that shows no text and no image beside it. The link must have at most
+/// 20 nodes outside of the element and of drawings.
+fn is_symbol_of_link(dom: &Dom, id: NodeId) -> bool {
+    let is_link = |&a: &NodeId| dom.tag(a) == Tag::A && dom.has_attribute(a, "href");
+    let Some(link) = dom.ancestors(id).skip(1).take(4).find(is_link) else { return false };
+    let is_shown = |d| dom.tag(d) == Tag::Img || dom.text(d).is_some_and(|text| !text.trim().is_empty());
+    let beside = dom.walk(link, |d| d == id || dom.tag(d) == Tag::Svg);
+    let mut count = 0;
+    beside.take(21).all(|d| {
+        count += 1;
+        count <= 20 && !is_shown(d)
+    })
 }
 
 /// Whether an element that is hidden from screen readers has no text of its own: it is empty, a symbol that

@@ -129,23 +129,18 @@ pub(super) fn bare_address(dom: &Dom, link: NodeId) -> Option<String> {
 /// that share or edit the page or have more than 2000 bytes, and if a text or a link beside the link says the
 /// same.
 pub(super) fn label_of_symbol_link(dom: &Dom, link: NodeId, base: Option<&Url>) -> Option<String> {
-    let is_symbol = |d: NodeId| {
-        matches!(dom.tag(d), Tag::Svg | Tag::I | Tag::Img) || dom.classes(d).any(|c| c.contains("icon"))
-    };
     let href = dom.attribute(link, "href").map(str::trim).filter(|href| href.len() <= MAX_ADDRESS)?;
-    if !dom.descendants(link).take(10).any(is_symbol) {
+    if !shows_symbol(dom, link) {
         return None;
     }
     let url = Url::parse(href).ok()?;
-    let host = |url: &Url| url.host_str().map(|host| host.trim_start_matches("www.").to_owned());
     let label = match url.scheme() {
         "mailto" | "tel" | "sms" => {
             let address = href.split_once(':')?.1.trim_start_matches('/');
             address.split(['?', ';']).next().unwrap_or_default().replace("%40", "@")
         }
         "http" | "https" => {
-            let is_tool = ["share", "/intent/", "/edit/", "/submit"].iter().any(|part| href.contains(part));
-            host(&url).filter(|own| !is_tool && base.and_then(host).as_ref() != Some(own))?
+            host(&url).filter(|own| !is_tool(href) && base.and_then(host).as_ref() != Some(own))?
         }
         _ => return None,
     };
@@ -157,6 +152,38 @@ pub(super) fn label_of_symbol_link(dom: &Dom, link: NodeId, base: Option<&Url>) 
                 && !dom.is_blank(d)
     };
     (!label.is_empty() && !around.into_iter().any(is_said)).then_some(label)
+}
+
+/// Whether one of the first ten nodes in a link is a symbol: a drawing, an image, an `<i>`, or an element
+/// with a class for icons.
+pub(super) fn shows_symbol(dom: &Dom, link: NodeId) -> bool {
+    dom.descendants(link).take(10).any(|d| {
+        matches!(dom.tag(d), Tag::Svg | Tag::I | Tag::Img) || dom.classes(d).any(|c| c.contains("icon"))
+    })
+}
+
+/// Whether a link leads to a page of the site at `base` and, judging by its address, neither shares nor edits
+/// a page.
+pub(super) fn leads_to_own_page(dom: &Dom, link: NodeId, base: Option<&Url>) -> bool {
+    let href = dom.attribute(link, "href").unwrap_or_default().trim();
+    let is_own = |url: Url| matches!(url.scheme(), "http" | "https") && base.and_then(host) == host(&url);
+    !is_tool(href) && Url::parse(href).ok().is_none_or(is_own)
+}
+
+/// Whether a link leads to the form with which a social network shares a page.
+pub(super) fn shares_page(dom: &Dom, link: NodeId) -> bool {
+    let href = dom.attribute(link, "href").unwrap_or_default();
+    ["/intent/", "/sharer", "/share?", "/shareArticle", "/share-offsite"].iter().any(|p| href.contains(p))
+}
+
+/// The host of an address, without `www.`.
+fn host(url: &Url) -> Option<String> {
+    url.host_str().map(|host| host.trim_start_matches("www.").to_owned())
+}
+
+/// Whether an address is probably one for sharing or editing a page.
+fn is_tool(href: &str) -> bool {
+    ["share", "/intent/", "/edit/", "/submit"].iter().any(|part| href.contains(part))
 }
 
 /// Maximum length in bytes of an address that is written as bare text.
@@ -619,6 +646,27 @@ mod tests {
     }
 
     #[test]
+    fn symbols_that_screen_readers_skip_are_labeled_in_links() {
+        for (html, expected) in [
+            (
+                "<p>Call <a href=tel:+49401><i class=fa aria-hidden=true></i></a> or <a href=mailto:a@b.example><svg aria-hidden=true><path/></svg></a>.",
+                "Call [+49401](tel:+49401) or [a@b.example](mailto:a@b.example).\n",
+            ),
+            (
+                "<div><a href=https://c.example/a><i aria-hidden=true class=fa></i></a> <a href=https://d.example aria-label='On D'><b aria-hidden=true class=material-icons>home</b></a></div>",
+                "[c.example](https://c.example/a) [On D](https://d.example)\n",
+            ),
+            ("<a href=/x><b aria-hidden=true><svg></svg></b><i class=sr-only>a</i></a>", "[*a*](/x)\n"),
+            (
+                "<p>a <a href=https://c.example/sharer?u=1 aria-label=C><i aria-hidden=true></i></a><a href=/x><i hidden></i></a>",
+                "a\n",
+            ),
+        ] {
+            assert_eq!(markdown(html), expected, "{html}");
+        }
+    }
+
+    #[test]
     fn an_empty_link_over_a_card_is_the_link_of_its_heading() {
         for (html, expected) in [
             ("<div><h3>a</h3><p>b</p><a href=/x aria-label=c></a></div>", "### [a](/x)\n\nb"),
@@ -626,6 +674,16 @@ mod tests {
             ("<ul><li><a href=/x></a><h3>a</h3><p>b</p></li><li>c</li></ul>", "- ### [a](/x)\n\n  b\n\n- c"),
             ("<article><p>a</p><a href=/x title=b></a></article>", "a\n\n[b](/x)"),
             ("<section><p>a</p><a href=/x></a></section>", "[a](/x)"),
+            ("<div><h3>a</h3><p>b</p><a href=/x><i aria-hidden=true></i></a></div>", "### [a](/x)\n\nb"),
+            ("<div><h3>a</h3><p>b</p><a href=/x><svg></svg></a></div>", "### [a](/x)\n\nb"),
+            (
+                "<div><h3>a</h3><p>b</p><a href=mailto:c@d.example><i aria-hidden=true></i></a></div>",
+                "### a\n\nb\n\n[c@d.example](mailto:c@d.example)",
+            ),
+            (
+                "<div><h3>a</h3><a href=https://c.example aria-label=C><b class=icon-c></b></a></div>",
+                "### a\n\n[C](https://c.example)",
+            ),
             ("<div><h3>a</h3><a href=/x></a><p><a href=/x>b</a></p></div>", "### a\n\n[b](/x)"),
             ("<div><h3>a</h3><a href=/x></a><p><a href=/xy>b</a></p></div>", "### [a](/x)\n\n[b](/xy)"),
             ("<div><a href=/x></a><a href=/y></a><h3>a</h3></div>", "### a"),

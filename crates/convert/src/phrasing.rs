@@ -459,31 +459,51 @@ impl<'a> Converter<'a> {
         }
     }
 
-    /// Writes a link that shows only a symbol, with the label for screen readers, or else with the mail
-    /// address, the phone number or the host to which it leads. Writes nothing without these, in articles,
-    /// for links to the page's own places, to the pages around it and to its source, and for links that share
-    /// it.
+    /// Writes a link that shows only a symbol with its label ([`Self::symbol_label`]). Writes nothing in
+    /// articles, and without a label.
     pub(super) fn write_labeled_link(&self, id: NodeId, out: &mut Inline) {
+        if let Some((destination, label)) = self.symbol_label(id).filter(|_| !self.mode.is_article) {
+            out.add_space_after_word();
+            out.add_link(&destination, &label);
+        }
+    }
+
+    /// The address of a link that shows only a symbol, and the label for screen readers, or else the mail
+    /// address, the phone number or the host to which it leads. `None` without these, for links to the page's
+    /// own places, to the pages around it and to its source, and for links that share it.
+    pub(super) fn symbol_label(&self, id: NodeId) -> Option<(String, String)> {
         let dom = self.dom;
         // A link without a child element shows no symbol. If the link covers a card, `link_card` writes it.
-        let has_symbol = dom.child_elements(id).next().is_some();
-        let destination = self.address(id, "href").filter(|to| !to.starts_with('#'));
-        let Some(destination) = destination.filter(|_| has_symbol && !self.mode.is_article) else { return };
+        dom.child_elements(id).next()?;
+        let destination = self.address(id, "href").filter(|to| !to.starts_with('#'))?;
         let label_of = |node| {
             let title = || (dom.name(node) == "title").then(|| dom.collapsed_text(node));
             let label = dom.first_attribute(node, &["aria-label", "title"]).map(collapse);
             label.or_else(title).filter(|label| !label.is_empty())
         };
         let label = dom.subtree(id).take(10).find_map(label_of);
-        let Some(label) = label.or_else(|| media::label_of_symbol_link(dom, id, self.base.as_ref())) else {
-            return;
-        };
+        let label = label.or_else(|| media::label_of_symbol_link(dom, id, self.base.as_ref()))?;
         let start = label.to_lowercase();
-        if leads_around(dom, id) || TOOL_LABELS.iter().any(|label| start.starts_with(label)) {
-            return;
-        }
-        out.add_space_after_word();
-        out.add_link(&destination, &label);
+        let is_tool = leads_around(dom, id)
+            || media::shares_page(dom, id)
+            || TOOL_LABELS.iter().any(|label| start.starts_with(label));
+        (!is_tool).then_some((destination, label))
+    }
+
+    /// Whether a link shows nothing, or only a symbol that says nothing of its own: the link leads to a page
+    /// of this site and has no label.
+    pub(super) fn is_bare_link(&self, id: NodeId) -> bool {
+        let dom = self.dom;
+        let is_shown = |d| {
+            dom.tag(d) == Tag::Img
+                || media::is_embedded(dom.tag(d))
+                || dom.text(d).is_some_and(|text| !text.trim().is_empty())
+        };
+        let is_arrow =
+            || self.symbol_label(id).is_none() && media::leads_to_own_page(dom, id, self.base.as_ref());
+        dom.tag(id) == Tag::A
+            && !dom.subtree(id).any(is_shown)
+            && (!media::shows_symbol(dom, id) || is_arrow())
     }
 
     /// Writes code as code spans: one for each line, and one for each link in it or text between links.
