@@ -12,6 +12,7 @@ const LINE_NUMBERS: &[&str] = &[
     "lnt", "lnlinks", "ln", "linenumber", "react-syntax-highlighter-line-number", "gl",
     "rouge-gutter", "blob-num", "source-line-no", "sourceLineNo", "line-no", "line-num", "code-line-number",
     "CodeMirror-linenumber", "hljs-ln-numbers", "hljs-ln-n", "ltx_tag_listingline", "lines-num",
+    "giallo-ln", "zalo-ln",
 ];
 
 /// Classes of elements in a code block that are not code: copy buttons, hidden texts, popups, the name of the
@@ -32,7 +33,7 @@ const NOT_CODE_BLOCKS: &[&str] = &["buttons", "copy", "gutter"];
 #[rustfmt::skip]
 const LINES: &[&str] = &[
     "line", "cl", "code-line", "ec-line", "cm-line", "CodeMirror-line", "view-line", "token-line", "hljs-ln-code", "codeline",
-    "gatsby-highlight-code-line", "block", "d-block",
+    "gatsby-highlight-code-line", "block", "d-block", "giallo-l", "zalo-l",
 ];
 
 /// Classes of tables that place line numbers beside code.
@@ -42,8 +43,13 @@ const CODE_TABLES: &[&str] = &[
     "js-file-line-container",
 ];
 
-/// Classes of `<div>` elements that contain code and no `<pre>`: those of CodeMirror, LaTeXML and Quill.
-const CODE_BLOCKS: &[&str] = &["cm-content", "CodeMirror-code", "ltx_lstlisting", "ql-code-block-container"];
+/// Classes of `<div>` elements that contain code and no `<pre>`: those of CodeMirror, LaTeXML, Quill and
+/// Redoc.
+const CODE_BLOCKS: &[&str] =
+    &["cm-content", "CodeMirror-code", "ltx_lstlisting", "ql-code-block-container", JSON_TREE];
+
+/// The class of a `<div>` in which Redoc writes JSON as lists in lists.
+const JSON_TREE: &str = "redoc-json";
 
 /// Parts of the names of monospace fonts, in lower case.
 const MONOSPACE_NAMES: &[&str] = &["mono", "code", "consol", "courier", "menlo", "monaco", "hack", "iosevka"];
@@ -175,7 +181,7 @@ pub(super) fn code_text(dom: &Dom, root: NodeId) -> String {
     }
     let mut text = String::new();
     let (is_diff, is_pasted) = (is_diff(dom, root), is_pasted_code(dom, root));
-    // The open elements that contain one line of code each, and whether each has contained text so far.
+    // The open elements that contain one line of code each, and whether each has code in it.
     let mut lines: Vec<(NodeId, bool)> = Vec::new();
     // Whether the previous line still needs a line break at its end.
     let mut is_owed = false;
@@ -188,7 +194,7 @@ pub(super) fn code_text(dom: &Dom, root: NodeId) -> String {
                 break;
             }
             lines.pop();
-            is_owed = !text.ends_with('\n') || !has_text && dom.is_blank(line);
+            is_owed = !text.ends_with('\n') || !has_text;
         }
         let is_skipped = is_not_code(dom, id);
         match dom.tag(id) {
@@ -205,6 +211,7 @@ pub(super) fn code_text(dom: &Dom, root: NodeId) -> String {
                 }
                 if !is_between || piece.contains('\n') {
                     is_owed = false;
+                    text.push_str(&indentation(dom, root, id, &text));
                     text.push_str(piece);
                 }
             }
@@ -219,7 +226,7 @@ pub(super) fn code_text(dom: &Dom, root: NodeId) -> String {
                     text.push('\n');
                 }
                 text.extend(diff_sign(dom, id).or(Some(' ')).filter(|_| is_diff));
-                let has_text = dom.descendants(id).any(|d| dom.text(d).is_some_and(|t| !t.is_empty()));
+                let has_text = has_code(dom, id);
                 lines.push((id, has_text));
             }
             _ => {}
@@ -238,6 +245,25 @@ pub(super) fn code_text(dom: &Dom, root: NodeId) -> String {
     // A `<pre>`, the fragments of Doxygen and pasted blocks keep their indentation.
     let is_exact = dom.tag(root) == Tag::Pre || dom.has_class(root, "fragment") || is_pasted;
     if is_exact { text.to_owned() } else { text.trim().to_owned() }
+}
+
+/// The white space before a node of JSON that is written as lists: two spaces for each of at most 20 items
+/// around it. Empty in other code, and if the node does not begin a line. `text` is the code before the node.
+fn indentation(dom: &Dom, root: NodeId, id: NodeId, text: &str) -> String {
+    if !dom.has_class(root, JSON_TREE) || !text.is_empty() && !text.ends_with('\n') {
+        return String::new();
+    }
+    let is_item = |a: &NodeId| dom.tag(*a) == Tag::Li;
+    "  ".repeat(dom.ancestors(id).take_while(|&a| a != root).filter(is_item).take(20).count())
+}
+
+/// Whether a line of code has more than its number: any text, also white space, or an image.
+fn has_code(dom: &Dom, line: NodeId) -> bool {
+    let is_number = |d| d != line && is_not_code(dom, d) && is_line_numbers(dom, d);
+    dom.walk(line, is_number).any(|d| {
+        let is_text = dom.tag(d) == Tag::Img || dom.text(d).is_some_and(|text| !text.is_empty());
+        is_text && !is_number(d)
+    })
 }
 
 /// The character that highlighters add after an element that is no code: Doxygen writes a no-break space
@@ -386,6 +412,9 @@ fn declared_language(dom: &Dom, root: NodeId) -> String {
     let mut candidates = std::iter::once(root).chain(code).chain(line).chain(wrappers);
     let label = || dom.descendants(root).take(4).find(|&d| dom.has_class(d, "language-id"));
     let labeled = || normalize_language(&dom.collapsed_text(label()?));
+    if dom.has_class(root, JSON_TREE) {
+        return "json".to_owned();
+    }
     candidates.find_map(|id| element_language(dom, id)).or_else(labeled).unwrap_or_default()
 }
 
@@ -627,6 +656,9 @@ mod tests {
             "<div class=code-block data-lang=rust>let a = 1;\n\nlet b;</div>",
             // LaTeXML
             "<div class='ltx_lstlisting ltx_lst_language_Rust'><div class=ltx_listing_data><a href=data:,x>x</a></div><div class=ltx_listingline><span class=ltx_tag_listingline>1</span>let a = 1;</div><div class=ltx_listingline></div><div class=ltx_listingline>let b;</div></div>",
+            // Giallo
+            "<pre class=giallo><code data-lang=rust><span class=giallo-l><i>let</i><i> a = 1;</i></span><span class=giallo-l></span><span class=giallo-l><i>let</i> b;</span></code></pre>",
+            "<pre class=giallo><code data-lang=rust><span class=giallo-l><span class=giallo-ln> 9</span>let a = 1;</span><span class=giallo-l><span class=giallo-ln>10</span></span><span class=giallo-l><span class=giallo-ln>11</span>let b;</span></code></pre>",
             // Expressive Code, CodeMirror
             "<figure class=frame><pre data-language=rust><code><div class=ec-line><div class=gutter>1</div><div class=code>let a = 1;</div></div><div class=ec-line><div class=code>\n</div></div><div class=ec-line><div class=code>let b;</div></div></code></pre><div class=copy><button>Copy</button></div></figure>",
             "<div class=cm-content data-language=rust><div class=cm-line>let a = 1;</div><div class=cm-line><br></div><div class=cm-line>let b;</div></div>",
@@ -740,6 +772,20 @@ mod tests {
             let dom = parse(html);
             assert!(!dom.descendants(DOCUMENT).any(|id| is_code_block(&dom, id)), "{html}");
         }
+    }
+
+    #[test]
+    fn json_in_nested_lists_is_indented_code() {
+        let line = |text: &str| format!("<li><div class=hoverable>{text}</div></li>");
+        let inner = format!("\"b\": [<ul>{}{}</ul>],", line("1,"), line("2"));
+        let html = format!(
+            "<div class=redoc-json><code><button></button><i>{{</i><i class=ellipsis></i><ul>{}{}{}</ul><i>}}</i></code></div>",
+            line("<i>\"a\"</i>: <i>0</i>,"),
+            line(&inner),
+            line("\"c\": {}"),
+        );
+        let expected = "{\n  \"a\": 0,\n  \"b\": [\n    1,\n    2\n  ],\n  \"c\": {}\n}";
+        assert_eq!(code(&html), ("json".to_owned(), expected.to_owned()));
     }
 
     #[test]
