@@ -36,6 +36,7 @@ mod html_tree;
 mod inline;
 mod inline_code;
 mod inline_reader;
+mod language_tag;
 mod list_numbers;
 mod mail_addresses;
 mod main_content;

@@ -2,6 +2,7 @@
 
 use super::clean::{base_url, count_page_letters};
 use super::dom::{DOCUMENT, Dom, NodeId, Tag, collapse};
+use super::language_tag::language_tag;
 use super::media;
 use super::parse::parse;
 use super::spacing::shown_text;
@@ -77,7 +78,7 @@ pub(super) fn read_metadata(dom: &Dom, url: Option<&Url>, site_name: Option<&str
         author: data.author.or_else(author),
         published: data.published.or_else(|| first(PUBLISHED)),
         modified: data.modified.or_else(|| first(MODIFIED)),
-        language: head.language.clone().or_else(|| Some(first(LANGUAGE)?.replace('_', "-"))),
+        language: head.language.clone().or_else(|| language_tag(&first(LANGUAGE)?)).or(data.language),
         image: first(&["og:image", "twitter:image"]).and_then(resolve),
         is_unlisted: redirect.is_some() || head.forbids_index(),
         redirect,
@@ -103,7 +104,7 @@ const MODIFIED: &[&str] = &[
 ];
 const AUTHOR: [&str; 6] =
     ["author", "article:author", "dc.creator", "dcterms.creator", "citation_author", "parsely-author"];
-const LANGUAGE: &[&str] = &["content-language", "og:locale"];
+const LANGUAGE: &[&str] = &["content-language", "og:locale", "dc.language", "dcterms.language"];
 
 /// The titles that a page declares, and the possible names of the site in these titles.
 pub(super) struct Titles {
@@ -418,7 +419,7 @@ impl Head {
         for id in dom.descendants(DOCUMENT) {
             match dom.tag(id) {
                 Tag::Html | Tag::Body if head.language.is_none() => {
-                    head.language = dom.first_attribute(id, &["lang", "xml:lang"]).map(clip_value);
+                    head.language = dom.first_attribute(id, &["lang", "xml:lang"]).and_then(language_tag);
                 }
                 Tag::Title if head.title.is_none() && !dom.is_in(id, &[Tag::Svg]) => {
                     head.title = Some(clip_value(&dom.text_content(id))).filter(|t| !t.is_empty());
@@ -577,8 +578,14 @@ fn read_text(value: &str) -> String {
     collapse(&dom.text_content(dom.body()))
 }
 
-/// Returns the first value of each property in the JSON-LD: the dates of articles and pages, the title, the
-/// author and the description of articles, and the name of the site. Other values are missing.
+/// The text that a browser shows for HTML.
+fn text_of_html(html: &str) -> String {
+    let dom = parse(&format!("<!doctype html><body>{html}"));
+    shown_text(&dom, dom.body())
+}
+
+/// Returns the first value of each property in the JSON-LD: the dates and the language of articles and pages,
+/// the title, the author and the description of articles, and the name of the site. Other values are missing.
 fn read_articles(dom: &Dom) -> Metadata {
     let mut data = Metadata::default();
     let items: Vec<Value> = read_structured_data(dom).collect();
@@ -601,11 +608,16 @@ fn read_articles(dom: &Dom) -> Metadata {
         if is_article {
             data.title = data.title.or_else(|| text("headline"));
             data.author = data.author.or_else(|| author_names(&item["author"], &by_id));
-            data.description = data.description.or_else(|| text("description"));
+            // Search engines ask for HTML in the description of a job.
+            let is_html = kinds.contains(&"JobPosting");
+            let description =
+                || text("description").map(|text| if is_html { text_of_html(&text) } else { text });
+            data.description = data.description.or_else(description);
         }
         if is_article || has_kind(&["Page"]) || kinds.contains(&"CreativeWork") {
             data.published = data.published.or_else(|| text("datePublished"));
             data.modified = data.modified.or_else(|| text("dateModified"));
+            data.language = data.language.or_else(|| language_tag(&text("inLanguage")?));
         }
     }
     data
@@ -780,6 +792,12 @@ mod tests {
             ("<html lang=en><body lang=de><p>x", "en|||"),
             ("<meta http-equiv=Content-Language content=de><meta property=og:locale content=en_US>", "de|||"),
             ("<meta property=og:locale content=en_US>", "en-US|||"),
+            ("<html lang=de_AT><p>x", "de-AT|||"),
+            ("<html lang='{{ lang }}'><meta name=DC.language content=fr>", "fr|||"),
+            ("<meta http-equiv=Content-Language content='de, en'>", "de|||"),
+            ("<html lang=English><p>x", "|||"),
+            (&json(r#"{"@type":"Article","inLanguage":"zh_Hant"}"#), "zh-Hant|||"),
+            (&json(r#"{"@type":"WebSite","inLanguage":"en"}"#), "|||"),
             (&json(&format!("//<![CDATA[\n{article}\n//]]>")), "|A|1|"),
             (&json(&format!("/*<![CDATA[*/{article}/*]]>*/")), "|A|1|"),
             (&json(&format!("<!--\n{article}\n-->")), "|A|1|"),
@@ -798,6 +816,22 @@ mod tests {
             let metadata = read_metadata(&parse(&format!("<!doctype html>{html}")), None, None).0;
             let fields = [metadata.language, metadata.author, metadata.published, metadata.modified];
             assert_eq!(fields.map(Option::unwrap_or_default).join("|"), expected, "{html}");
+        }
+    }
+
+    #[test]
+    fn descriptions_of_jobs_are_read_as_html() {
+        for (kind, description, expected) in [
+            ("JobPosting", "<p>We <b>look</b> for</p><ul><li>a driver</ul>", "We look for a driver"),
+            ("JobPosting", "&lt;p&gt;A &amp;amp; B&lt;/p&gt;", "A & B"),
+            ("JobPosting", "A driver", "A driver"),
+            ("Article", "What <main> is for", "What <main> is for"),
+        ] {
+            let html = format!(
+                r#"<script type="application/ld+json">{{"@type":"{kind}","description":"{description}"}}</script>"#
+            );
+            let metadata = read_metadata(&parse(&html), None, None).0;
+            assert_eq!(metadata.description.as_deref(), Some(expected), "{kind} {description}");
         }
     }
 
