@@ -331,7 +331,8 @@ fn text_beside(dom: &Dom, id: NodeId, is_after: bool) -> String {
 
 /// Puts spaces around symbols that the layout of a page separates from the words beside them: separators such
 /// as `·`, and icons and symbols that are decoration, without which two words would be joined. Also separates
-/// the variants of a word for different widths of the screen, such as `Monday` and `Mon`.
+/// the variants of a word for different widths of the screen, such as `Monday` and `Mon`, and the parts of a
+/// block in BEM ([`is_apart_in_bem`]).
 fn separate_words(dom: &mut Dom, root: NodeId) {
     let is_joint = |id: &NodeId| {
         let (id, tag) = (*id, dom.tag(*id));
@@ -368,12 +369,33 @@ fn separate_words(dom: &mut Dom, root: NodeId) {
         let space = dom.push_text(" ");
         dom.insert_before(id, space);
     }
+    let is_part = |id: &NodeId| is_apart_in_bem(dom, *id) && !dom.is_in(*id, &[Tag::Pre, Tag::Code]);
+    let parts: Vec<NodeId> = dom.descendants(root).filter(is_part).collect();
+    for id in parts {
+        let space = dom.push_text(" ");
+        dom.insert_before(id, space);
+    }
     for id in joints {
         for place in [Some(id), dom.node(id).next].into_iter().flatten() {
             let space = dom.push_text(" ");
             dom.insert_before(place, space);
         }
     }
+}
+
+/// Whether an inline element and the one before it are different parts of one block in BEM, by classes such
+/// as `schema__name` and `schema__type`, in a part that contains them, such as `schema__row`, and letters
+/// meet between them. Empty elements, which draw a divider, do not count.
+fn is_apart_in_bem(dom: &Dom, id: NodeId) -> bool {
+    let part = |id| dom.classes(id).find_map(|class| class.split_once("__"));
+    let Some((block, name)) = part(id).filter(|_| !dom.tag(id).is_block()) else { return false };
+    let is_divider = |&node: &NodeId| dom.text(node).is_none() && dom.is_blank(node);
+    let before = dom.nodes_before(id).take(3).find(|node| !is_divider(node));
+    let is_other = |node| part(node).is_some_and(|(own, other)| own == block && other != name);
+    dom.parent(id).and_then(part).is_some_and(|(own, _)| own == block)
+        && before.is_some_and(is_other)
+        && text_beside(dom, id, false).ends_with(char::is_alphabetic)
+        && dom.first_text(id, 20).starts_with(char::is_alphabetic)
 }
 
 /// Whether an element only draws an icon: a drawing without text other than its title, an empty `<i>` with a
@@ -643,6 +665,21 @@ mod tests {
             <dialog>o</dialog><noscript><p>p</p></noscript><button>q<i class=sr-only>r</i></button>";
         assert_eq!(visible(html, false), "adfFxghij • klmpq");
         assert_eq!(visible(html, true), "afFgi • lmq");
+    }
+
+    #[test]
+    fn parts_of_a_block_in_bem_are_separate_words() {
+        for (html, expected) in [
+            (
+                "<i class=api__row><b class=api__name>id</b><i class=api__type>integer</i><i class=api__line></i><i class=api__need>required</i></i>",
+                "id integer required",
+            ),
+            ("<i class=api><b class=api__a>Front</b><b class=api__b>desk</b></i>", "Frontdesk"),
+            ("<i class=p__row><b class=p__a>12</b><b class=p__b>90</b></i>", "1290"),
+            ("<i class=p__row><b class=p__a>c</b><b class=p__a>rane</b><b class=q__b>s</b></i>", "cranes"),
+        ] {
+            assert_eq!(visible(html, false), expected, "{html}");
+        }
     }
 
     #[test]
