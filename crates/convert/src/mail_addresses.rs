@@ -16,8 +16,8 @@ enum Change {
     Text(String),
 }
 
-/// Decodes the addresses that Cloudflare and Joomla encode, and those written backwards with a style that
-/// reverses them. Addresses that cannot be decoded stay as they are.
+/// Decodes the addresses that Cloudflare, Joomla and TYPO3 encode, and those written backwards with a style
+/// that reverses them. Addresses that cannot be decoded stay as they are.
 pub(super) fn show_mail_addresses(dom: &mut Dom) {
     let changes: Vec<(NodeId, Change)> =
         dom.descendants(DOCUMENT).filter_map(|id| Some((id, find_change(dom, id)?))).collect();
@@ -59,6 +59,9 @@ fn find_change(dom: &Dom, id: NodeId) -> Option<Change> {
     {
         return decode_xor(encoded).map(|address| Change::Target(format!("mailto:{address}")));
     }
+    if let Some(target) = decode_shifted_link(dom, id) {
+        return Some(Change::Target(target));
+    }
     if dom.name(id) == "joomla-hidden-mail" {
         return decode_parts(dom, id);
     }
@@ -71,6 +74,39 @@ fn find_change(dom: &Dom, id: NodeId) -> Option<Change> {
     let text = dom.text(only).filter(|text| text.is_ascii() && text.contains('@') && is_backwards())?;
     let text = text.trim().chars().rev().collect();
     Some(Change::Content { text, link: None })
+}
+
+/// The target of a link of TYPO3, whose script shifts the characters of a `mailto:` address by a number. The
+/// link has the shifted address and the number in attributes. In older versions, it calls the script with the
+/// shifted address, and only the script has the number, so each one is tried. `None` for other links, and if
+/// the result is no address.
+fn decode_shifted_link(dom: &Dom, id: NodeId) -> Option<String> {
+    let decode = |encoded: &str, by: i32| {
+        let target = encoded.chars().map(|c| shift(c, -by)).collect::<Option<String>>()?;
+        as_address(target.into_bytes()).filter(|target| target.starts_with("mailto:"))
+    };
+    if dom.tag(id) != Tag::A {
+        return None;
+    }
+    if let Some(token) = dom.attribute(id, "data-mailto-token").filter(|token| token.len() <= MAX_ENCODED) {
+        return decode(token, dom.attribute(id, "data-mailto-vector")?.trim().parse().ok()?);
+    }
+    let script = dom.attribute(id, "href")?.strip_prefix("javascript:linkTo_UnCryptMailto(")?;
+    let script = script.replace("%27", "'").replace("%5C", "\\").replace("%2F", "/").replace("%2B", "+");
+    let encoded = script.split('\'').nth(1).filter(|encoded| encoded.len() <= MAX_ENCODED)?;
+    let encoded = encoded.replace('\\', "");
+    (-25..=25).find_map(|by| decode(&encoded, by))
+}
+
+/// Moves a character by `by` places within its range, as the script of TYPO3 does: `+` to `:`, `@` to `Z`, or
+/// `a` to `z`. Other characters stay. `None` if `by` is larger than a range.
+fn shift(c: char, by: i32) -> Option<char> {
+    let ranges = ['+'..=':', '@'..='Z', 'a'..='z'];
+    let Some(range) = ranges.iter().find(|range| range.contains(&c)) else { return Some(c) };
+    let (start, end) = (*range.start() as i32, *range.end() as i32);
+    let length = end - start + 1;
+    let moved = start + (c as i32 - start + by).rem_euclid(length);
+    (by.abs() <= 26).then(|| u8::try_from(moved).ok().map(char::from)).flatten()
 }
 
 /// Decodes an address that is written as hexadecimal bytes. The first byte is the key: XOR with it gives each
@@ -176,6 +212,32 @@ mod tests {
             ),
         ] {
             assert_eq!(markdown(&html), expected, "{html}");
+        }
+    }
+
+    #[test]
+    fn addresses_with_shifted_characters_are_decoded() {
+        for (attributes, target) in [
+            ("href=# data-mailto-token=nbjmup+tpnfAfnbjm/ume data-mailto-vector=1", "some@email.tld"),
+            ("href=# data-mailto-token=ocknvq,kphqBqcm0gzcorng data-mailto-vector=2", "info@oak.example"),
+            ("href=# data-mailto-token=lzhksn9hmenZnzj-dwzlokd data-mailto-vector=-1", "info@oak.example"),
+            (
+                "href='javascript:linkTo_UnCryptMailto(%27nbjmup%2BjogpApbl%5C%2Ffybnqmf%27);'",
+                "info@oak.example",
+            ),
+            ("href=\"javascript:linkTo_UnCryptMailto('ocknvq,kphqBqcm0gzcorng');\"", "info@oak.example"),
+        ] {
+            let html = format!("<p>Write to <a {attributes}>us</a>.");
+            assert_eq!(markdown(&html), format!("Write to [us](mailto:{target}).\n"), "{attributes}");
+        }
+        for attributes in [
+            "href=# data-mailto-token=nbjmup+tpnfAfnbjm/ume",
+            "href=# data-mailto-token=nbjmup+tpnfAfnbjm/ume data-mailto-vector=2",
+            "href=# data-mailto-token=nbjmup+tpnfAfnbjm/ume data-mailto-vector=99999999999",
+            "href='javascript:linkTo_UnCryptMailto(x)'",
+            "href=\"javascript:linkTo_UnCryptMailto('x')\"",
+        ] {
+            assert_eq!(markdown(&format!("<p><a {attributes}>us</a>")), "us\n", "{attributes}");
         }
     }
 
