@@ -260,7 +260,7 @@ fn is_meaningful_symbol(dom: &Dom, id: NodeId, symbols: &str) -> bool {
             && dom.ancestors(id).take_while(|&a| !is_cell(a)).all(is_only_child)
     };
     symbols.chars().all(|c| MARKS.contains(&c) || c.is_whitespace())
-        || symbols.chars().all(is_sign) && is_at_number(dom, id)
+        || symbols.chars().all(is_sign) && is_at_number(dom, id) && !is_toggle(dom, id, symbols)
         || is_in_text(dom, id, symbols)
         || fills_cell() && !symbols.contains(|c: char| ('\u{e000}'..='\u{f8ff}').contains(&c))
 }
@@ -277,6 +277,23 @@ fn is_sign(c: char) -> bool {
 fn is_at_number(dom: &Dom, id: NodeId) -> bool {
     text_beside(dom, id, false).trim_end().ends_with(|c: char| c.is_ascii_digit())
         || text_beside(dom, id, true).trim_start().starts_with(|c: char| c.is_ascii_digit())
+}
+
+/// Whether a sign at the end of a title is the symbol of an accordion or a link, and not a part of the number
+/// before it: the title is a heading, a `<summary>`, a `<dt>`, a link or, if a class names the symbol, the
+/// element around it, and has a word, unlike a figure such as `500+`.
+fn is_toggle(dom: &Dom, id: NodeId, symbols: &str) -> bool {
+    const NAMES: [&str; 6] = ["icon", "toggle", "arrow", "plus", "chevron", "caret"];
+    let is_title = |&a: &NodeId| matches!(dom.tag(a), Tag::Summary | Tag::Dt | Tag::A) || dom.is_heading(a);
+    let is_named = dom.classes(id).any(|class| NAMES.iter().any(|name| class.contains(name)));
+    let title = dom.ancestors(id).skip(1).take(3).find(is_title);
+    let Some(title) = title.or(dom.parent(id).filter(|_| is_named)) else { return false };
+    // Another symbol may follow, such as the minus of an open accordion.
+    let is_empty = |after| dom.is_blank(after) || dom.attribute(after, "aria-hidden") == Some("true");
+    let is_last = |node| dom.nodes_after(node).take(4).all(is_empty);
+    matches!(symbols, "+" | "-" | "−" | "×" | "<" | ">")
+        && dom.ancestors(id).take_while(|&a| a != title).all(is_last)
+        && dom.first_text(title, 50).contains(char::is_alphabetic)
 }
 
 /// Whether one or two symbols in an inline element are a part of the text around it: they are between two
@@ -762,6 +779,28 @@ mod tests {
             assert_eq!(visible(&mark(html), false), expected, "{html}");
         }
         assert_eq!(visible(&mark("9<b>–</b>17 <b>🎉</b>"), true), "9–17");
+    }
+
+    #[test]
+    fn the_sign_that_opens_a_title_is_no_part_of_its_number() {
+        let mark = |html: &str| html.replace("<b", "<b aria-hidden=true");
+        for (html, expected) in [
+            ("<h2>Season 2025<b>+</b></h2>", "Season 2025"),
+            ("<summary><i>Terms of 2024</i> <i><b>+</b></i><b>−</b></summary>", "Terms of 2024"),
+            ("<a href=/v>Version 3<b>></b></a>", "Version 3"),
+            ("<dl><dt>Year 2<b>×</b></dl>", "Year 2"),
+            ("<div>Plans for 2025<b class=faq-icon>+</b></div>", "Plans for 2025"),
+            // Parts of numbers.
+            ("<h3>500<b>+</b></h3>", "500+"),
+            ("<div>500<b class=plus>+</b></div><div>Oak 500<b>+</b></div>", "500+Oak 500+"),
+            ("<h2>Over 500<b>+</b> boats</h2>", "Over 500+ boats"),
+            (
+                "<h2>Up by 5<b>%</b></h2><h2>From 9<b>€</b></h2><h2>Now <b>+</b>5</h2>",
+                "Up by 5%From 9€Now +5",
+            ),
+        ] {
+            assert_eq!(visible(&mark(html), false), expected, "{html}");
+        }
     }
 
     #[test]
