@@ -51,6 +51,7 @@ mod note_blocks;
 mod note_numbers;
 mod omission_rule;
 mod omitted_text;
+mod other_content;
 mod panels;
 mod parse;
 mod phrasing;

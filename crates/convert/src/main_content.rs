@@ -8,6 +8,7 @@ use super::dom::{DOCUMENT, Data, Dom, NodeId, Tag, count_letters};
 use super::measure::{Measures, measure_elements};
 use super::metadata::Titles;
 use super::omission_rule::Rule;
+use super::other_content::has_other_content;
 use super::panels::Panels;
 use super::spacing::shown_text;
 use std::cell::OnceCell;
@@ -126,8 +127,9 @@ const HEADERS: &[&str] =
 /// Finds the region that the page marks as its content: with `data-pagefind-body`, else with `<main>` or its
 /// role, else with the class or `itemprop` of a known generator. A generator's mark must occur once; if the
 /// page's only outermost `<article>` contains the marked element, that article is the region, or else the
-/// nearest element around it that is marked as an entry ([`is_entry`]). `None` if no region is marked. Blank
-/// regions, and regions inside others of the same kind, do not count.
+/// nearest element around it that is marked as an entry ([`is_entry`]). It is no region if the page has other
+/// content outside of it ([`has_other_content`]). `None` if no region is marked. Blank regions, and regions
+/// inside others of the same kind, do not count.
 ///
 /// Changes the tree: moves several regions into one new element, and removes what is beside a generator's
 /// content in a single region ([`remove_links_beside`]) or in an entry ([`remove_beside_in_entry`]).
@@ -143,6 +145,8 @@ fn isolate_explicit_region(dom: &mut Dom, body: NodeId) -> Option<NodeId> {
                 ("role", "main") => is_kind[1] = true,
                 ("itemprop", "articleBody") => is_kind[2] = true,
                 ("class", _) => is_kind[2] |= dom.has_class_in(id, CONTENT_OF_GENERATORS),
+                // Dokka.
+                ("data-page-type", _) => is_kind[2] |= dom.has_class(id, "main-content"),
                 _ => {}
             }
         }
@@ -157,14 +161,20 @@ fn isolate_explicit_region(dom: &mut Dom, body: NodeId) -> Option<NodeId> {
     match (&*known, &*regions) {
         ([known], []) => {
             let articles = dom.outermost(body, |id| dom.tag(id) == Tag::Article);
-            return Some(match *articles {
-                // Prefer the `<article>`: besides the known element, it contains the date and the tags.
-                [article] if dom.ancestors(*known).any(|a| a == article) => article,
-                _ => {
-                    let entry = dom.ancestors(*known).take_while(|&a| a != body).find(|&a| is_entry(dom, a));
-                    entry.inspect(|&entry| remove_beside_in_entry(dom, entry, *known)).unwrap_or(*known)
-                }
-            });
+            let around: Vec<NodeId> = dom.ancestors(*known).take_while(|&a| a != body).collect();
+            // Prefer the `<article>`: besides the known element, it contains the date and the tags.
+            let article = articles.first().copied().filter(|a| articles.len() == 1 && around.contains(a));
+            let entry = around.iter().copied().find(|&a| article.is_none() && is_entry(dom, a));
+            let region = article.or(entry).unwrap_or(*known);
+            // A tab of a product may have the class of an article's content.
+            let is_tab = dom.attribute(region, "role") == Some("tabpanel");
+            if is_tab || has_other_content(dom, body, region) {
+                return None;
+            }
+            if let Some(entry) = entry {
+                remove_beside_in_entry(dom, entry, *known);
+            }
+            return Some(region);
         }
         ([known], [region]) => remove_links_beside(dom, *region, *known),
         _ => {}
@@ -276,10 +286,13 @@ fn has_own_text(dom: &Dom, root: NodeId) -> bool {
         || outside.any(|id| dom.text(id).is_some_and(|text| count_letters(text) > 0))
 }
 
-/// The only outermost `<article>` of the page, if it contains more than half of the text.
+/// The only outermost `<article>` of the page, if it contains more than half of the text and there is no
+/// other content outside of it ([`has_other_content`]).
 fn find_lone_article(dom: &Dom, body: NodeId) -> Option<NodeId> {
     match *dom.outermost(body, |id| dom.tag(id) == Tag::Article) {
-        [article] if dom.letters(article) * 2 > dom.letters(body) => Some(article),
+        [article] if dom.letters(article) * 2 > dom.letters(body) => {
+            (!has_other_content(dom, body, article)).then_some(article)
+        }
         _ => None,
     }
 }
