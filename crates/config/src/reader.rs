@@ -420,11 +420,27 @@ impl<'a> Reader<'a> {
         self.environment.retain(|name, _| !name.starts_with(&variables));
     }
 
+    /// Reports the variables that belong to no key if they resemble one of `variables`, those of the keys, or
+    /// contain `__`, and are not set by Kubernetes.
+    fn report_unknown_variables(&mut self, variables: &[String]) {
+        let unknown = self.environment.keys().filter(|name| !is_service_variable(name, &self.environment));
+        for name in unknown {
+            let last = name.trim_start_matches(PREFIX);
+            let mut known = variables.iter().map(String::as_str);
+            let known = closest(name, known.clone())
+                .or_else(|| known.find(|known| known.rsplit("__").next() == Some(last)));
+            // Other programs may use the prefix: report only variables that resemble a known one, or name a
+            // table and a key.
+            if known.is_some() || name.contains("__") {
+                self.faults.push(add_suggestion(Fault::warning(name, None, UNKNOWN_VARIABLE), known));
+            }
+        }
+    }
+
     /// Returns the settings, the named files, and all faults, sorted by place and line. Reports entries that
-    /// belong to no key; for an unknown table, reports only the table. Reports unknown variables only if they
-    /// resemble that of a key or contain `__`, and are not set by Kubernetes. Omits faults that follow from
-    /// others: if a part of the configuration file cannot be read, all faults in that file except syntax
-    /// errors; and the faults in `missing` if the file misspells the key or its table.
+    /// belong to no key; for an unknown table, reports only the table. Omits faults that follow from others:
+    /// if a part of the configuration file cannot be read, all faults in that file except syntax errors; and
+    /// the faults in `missing` if the file misspells the key or its table.
     pub(super) fn finish(mut self) -> ReadResult {
         let known: Vec<&str> = self.settings.iter().map(|setting| &*setting.key.name).collect();
         let tables: Vec<&str> =
@@ -472,24 +488,13 @@ impl<'a> Reader<'a> {
             misspelled.iter().any(|name| key == name || (name.ends_with('.') && key.starts_with(name)))
         };
         self.missing.retain(|(key, _)| !is_misspelled(key));
-        self.faults.extend(self.missing.into_iter().map(|(_, fault)| fault));
+        self.faults.extend(self.missing.drain(..).map(|(_, fault)| fault));
         if self.syntax.is_incomplete {
             self.faults.retain(|fault| fault.place != FILE_NAME);
         }
         self.faults.append(&mut self.syntax.faults);
         let variables: Vec<String> = known.iter().map(|key| variable_name(key)).collect();
-        let unknown = self.environment.keys().filter(|name| !is_service_variable(name, &self.environment));
-        for name in unknown {
-            let last = name.trim_start_matches(PREFIX);
-            let mut known = variables.iter().map(String::as_str);
-            let known = closest(name, known.clone())
-                .or_else(|| known.find(|known| known.rsplit("__").next() == Some(last)));
-            // Other programs may use the prefix: report only variables that resemble a known one, or name a
-            // table and a key.
-            if known.is_some() || name.contains("__") {
-                self.faults.push(add_suggestion(Fault::warning(name, None, UNKNOWN_VARIABLE), known));
-            }
-        }
+        self.report_unknown_variables(&variables);
         self.faults.sort_by(|a, b| (&a.place, a.line).cmp(&(&b.place, b.line)));
         let secret_file = |(path, keys): (Option<PathBuf>, _)| SecretFile {
             place: path.as_ref().map_or_else(|| FILE_NAME.to_owned(), |path| path.display().to_string()),

@@ -1,6 +1,6 @@
 //! Reads a page's metadata from Open Graph, JSON-LD and `<meta>`, and writes it as front matter.
 
-use super::clean::{base_url, count_page_letters};
+use super::clean::{base_url, only_redirects};
 use super::dom::{DOCUMENT, Dom, NodeId, Tag, collapse};
 use super::language_tag::language_tag;
 use super::media;
@@ -395,14 +395,6 @@ fn refresh_target(content: &str) -> Option<&str> {
     let named = name.and_then(|name| rest[name.len()..].trim_start().strip_prefix('='));
     let target = named.or_else(|| (rest.len() < after_time.len()).then_some(rest))?;
     Some(target.trim().trim_matches(['"', '\''])).filter(|target| !target.is_empty())
-}
-
-/// Whether a page has almost no text, and a script that leads elsewhere. A page with text may lead visitors
-/// without scripts to a simpler page, which is no redirect for others.
-fn only_redirects(dom: &Dom) -> bool {
-    const MAX_LETTERS: usize = 200;
-    let leads_elsewhere = |id| dom.tag(id) == Tag::Script && dom.text_content(id).contains("location");
-    count_page_letters(dom, MAX_LETTERS) < MAX_LETTERS && dom.descendants(DOCUMENT).any(leads_elsewhere)
 }
 
 impl Head {

@@ -162,6 +162,7 @@ pub fn without_html_comments(html: &str, is_block: bool) -> String {
 /// The position of a link definition that is only a comment, such as `[//]: # (comment)`, with its title: the
 /// destination is `#` or empty, and the label occurs only where definitions begin. The definition begins on
 /// line `number`, and has its destination at `destination`. `None` for other definitions.
+#[expect(clippy::implicit_hasher, reason = "all maps of the workspace have the same hasher")]
 pub fn find_in_definition(
     source: &SourceText<'_>,
     number: usize,

@@ -1,4 +1,4 @@
-//! What the Markdown of a site's own pages has beyond CommonMark, and what of it is not supported.
+//! The syntax of a site's own pages beyond CommonMark, and the syntax that is not supported.
 
 pub mod cjk_emphasis;
 pub mod comments;

@@ -159,7 +159,9 @@ impl Server {
                 // Remove byte order marks, which editors on Windows write.
                 let pem = String::from_utf8_lossy(&pem).replace('\u{feff}', "");
                 for certificate in CertificateDer::pem_slice_iter(pem.as_bytes()) {
-                    let certificate = certificate.map_err(|error| unreadable(error.to_string()))?;
+                    // The library's error quotes the file, which may also contain a private key.
+                    let certificate =
+                        certificate.map_err(|_| unreadable("it is not valid PEM".to_owned()))?;
                     store.add(certificate).map_err(|error| unreadable(error.to_string()))?;
                 }
                 if store.is_empty() {
