@@ -30,6 +30,17 @@ const EXTENSION_MARKS: [&str; 16] = [
 /// Vatican, Côte d'Ivoire, Gabon and Congo.
 const CODES_WITH_ZERO: [&str; 6] = ["39", "378", "379", "225", "241", "242"];
 
+/// Country codes after which no number begins with a zero, and where people write national numbers with a
+/// zero: the trunk prefix, which is not dialed from abroad.
+const CODES_WITH_TRUNK_ZERO: [&str; 88] = [
+    "20", "27", "31", "32", "33", "40", "41", "43", "44", "46", "49", "51", "54", "55", "57", "58", "60",
+    "61", "62", "63", "64", "66", "81", "82", "84", "86", "90", "91", "92", "93", "94", "95", "98", "212",
+    "213", "218", "233", "234", "249", "250", "251", "254", "255", "256", "260", "261", "262", "263", "264",
+    "353", "355", "358", "359", "370", "373", "374", "380", "381", "382", "383", "385", "386", "387", "389",
+    "421", "590", "593", "594", "595", "596", "598", "855", "856", "880", "886", "961", "962", "963", "964",
+    "966", "967", "970", "971", "972", "977", "994", "995", "996",
+];
+
 /// The ASCII character that means the same in a number, or else the character. Blank characters
 /// ([`is_blank`]) become spaces, including invisible ones: address books add them to numbers that people
 /// copy. Control characters, such as tabs and line feeds, stay.
@@ -56,8 +67,9 @@ pub(crate) fn to_ascii_in_number(c: char) -> char {
 
 /// The normal form of a telephone number: an optional `+`, 5 to 15 digits, and `;ext=` with an extension (RFC
 /// 3966). Blanks, dashes, dots, `/`, parentheses and brackets may separate digits. `tel` may precede the
-/// number. A `+` may follow it, as in texts from right to left. Digits become ASCII. `(0)` after a country
-/// code is dropped unless it is dialed from abroad. `None` if the text is no telephone number, or has a
+/// number. A `+` may follow it, as in texts from right to left. Digits become ASCII. After a country code, a
+/// zero that is not dialed from abroad is dropped: a single one after [`CODES_WITH_TRUNK_ZERO`], and `(0)`
+/// after other codes, except for [`CODES_WITH_ZERO`]. `None` if the text is no telephone number, or has a
 /// control character such as a tab.
 pub fn telephone_number(text: &str) -> Option<String> {
     let text: String = text.chars().map(to_ascii_in_number).collect();
@@ -84,7 +96,7 @@ pub fn telephone_number(text: &str) -> Option<String> {
     let extension = if after.is_empty() || has_plus_after { None } else { Some(read_extension(after)?) };
     let is_international = has_plus || has_plus_after;
     let mut normal = if is_international { "+".to_owned() } else { String::new() };
-    normal.push_str(&dialed_digits(number, is_international));
+    normal.push_str(&without_trunk_zero(dialed_digits(number, is_international), is_international));
     if let Some(extension) = extension {
         normal.extend([";ext=", extension]);
     }
@@ -106,6 +118,21 @@ fn dialed_digits(number: &str, is_international: bool) -> String {
             before + &digits(after)
         }
         _ => all,
+    }
+}
+
+/// The digits without a single zero after one of [`CODES_WITH_TRUNK_ZERO`], at the start of the number or
+/// after `00`. Keeps the zero if fewer than five digits would remain.
+fn without_trunk_zero(digits: String, is_international: bool) -> String {
+    let rest = if is_international { Some(&*digits) } else { digits.strip_prefix("00") };
+    let national =
+        rest.and_then(|rest| CODES_WITH_TRUNK_ZERO.iter().find_map(|code| rest.strip_prefix(code)));
+    match national.and_then(|rest| rest.strip_prefix('0')) {
+        Some(rest) if !rest.starts_with('0') && digits.len() > 5 => {
+            let before = digits.len() - rest.len() - 1;
+            digits[..before].to_owned() + rest
+        }
+        _ => digits,
     }
 }
 
@@ -198,6 +225,39 @@ mod tests {
             }
         }
     }
+
+    #[test]
+    fn the_national_zero_is_dropped_after_a_country_code() {
+        for (text, expected) in [
+            ("+49 (030) 123456", Some("+4930123456")),
+            ("+44 (020) 7946 0958", Some("+442079460958")),
+            ("+41 (044) 364 35 33", Some("+41443643533")),
+            ("+33 06 12 34 56 78", Some("+33612345678")),
+            ("+44 07911 123456", Some("+447911123456")),
+            ("+49-0-30-123456", Some("+4930123456")),
+            ("+49 030123456", Some("+4930123456")),
+            ("0049 030 123456", Some("004930123456")),
+            ("+353 01 234 5678", Some("+35312345678")),
+            ("+380 044 123 45 67", Some("+380441234567")),
+            ("044 030 123456", Some("044030123456")),
+            ("+49 00 30 123456", Some("+490030123456")),
+            ("+49 (0)030 123456", Some("+4930123456")),
+            ("+49 01", None),
+            ("+49 012", Some("+49012")),
+            ("+39 06 12345678", Some("+390612345678")),
+            ("+225 07 12 34 56 78", Some("+2250712345678")),
+            ("+229 01 97 12 34 56", Some("+2290197123456")),
+            ("+241 (06) 12 34 56", Some("+24106123456")),
+            ("+7 0951 123456", Some("+70951123456")),
+            ("+1 020 7946 0958", Some("+102079460958")),
+        ] {
+            assert_eq!(telephone_number(text).as_deref(), expected, "{text}");
+            if let Some(normal) = expected {
+                assert_eq!(telephone_number(normal).as_deref(), expected, "the normal form is its own");
+            }
+        }
+    }
+
     proptest! {
         #[test]
         fn normal_forms_are_their_own(number in r" ?\+?[ 0-9().x/-]{4,24}(\(0\))?[0-9]{0,4}(,? ?Ext[.:]? ?[0-9]{1,7}|\+)?") {
