@@ -37,7 +37,7 @@ impl Maildir {
         let MaildirOptions { path, addresses } = &self.0;
         let path = path.clone();
         let name = message_file_name(notice, addresses.domain());
-        let message = mail::compose(&addresses.for_notification(notice), notice);
+        let message = with_unix_line_ends(&mail::compose(&addresses.for_notification(notice), notice));
         let (look, is_canary) = (notice.may_be_there, notice.topic == Topic::Canary);
         let work = tokio::task::spawn_blocking(move || {
             let delivered = deliver_to_maildir(&path, &name, &message, look);
@@ -57,6 +57,14 @@ impl Maildir {
             }
         }
     }
+}
+
+/// The message with a line feed for each CR LF, which ends lines in SMTP. Mail readers take the files of a
+/// Maildir for Unix text: they would show a CR at the end of each header, or find no empty line before the
+/// body.
+fn with_unix_line_ends(message: &[u8]) -> Vec<u8> {
+    let is_line_end = |at: usize| message[at..].starts_with(b"\r\n");
+    (0..message.len()).filter(|at| !is_line_end(*at)).map(|at| message[at]).collect()
 }
 
 /// The message's file name: time, unique part and origin. The origin is the sender's domain rather than the

@@ -20,11 +20,16 @@ pub(super) fn check_commands(record: &Record) {
     assert_eq!(messages, record.received.len());
 }
 
-/// The messages in a Maildir, by submission id.
+/// The messages in a Maildir, by submission id, with the line ends that SMTP has.
 pub(super) fn read_maildir(mailbox: &Path) -> HashMap<String, Vec<u8>> {
     let entries = std::fs::read_dir(mailbox.join("new")).expect("it is there");
-    let messages =
-        entries.map(|entry| std::fs::read(entry.expect("an entry").path()).expect("it can be read"));
+    let read =
+        |entry: std::fs::DirEntry| std::fs::read_to_string(entry.path()).expect("it can be read as text");
+    let messages = entries.map(|entry| read(entry.expect("an entry")));
+    let messages = messages.map(|message| {
+        assert!(!message.contains('\r'), "{message:?}");
+        message.replace('\n', "\r\n").into_bytes()
+    });
     messages.map(|message| (id(&message), message)).collect()
 }
 

@@ -16,7 +16,9 @@ async fn a_message_is_a_file_that_only_its_owner_can_read() {
 
     let file = path.join("new").join(NAME);
     let message = mail::compose(&addresses("desk@example.com"), &notice());
-    assert_eq!(fs::read(&file).expect("the file exists"), message);
+    let message = String::from_utf8(message).expect("it is ASCII").replace("\r\n", "\n");
+    assert_eq!(fs::read_to_string(&file).expect("the file exists"), message);
+    assert!(message.contains("\n\n") && !message.contains('\r'), "its lines end as those of Unix files");
     let mode = |path: &Path| fs::metadata(path).expect("the file exists").permissions().mode() & 0o777;
     assert_eq!(mode(&file), 0o600);
     for made in ["", "tmp", "new", "cur"] {
@@ -74,7 +76,7 @@ async fn files_of_a_killed_attempt_are_removed() {
     assert_eq!(files(&folder.path().join("new")), [NAME]);
     assert_eq!(files(&folder.path().join("tmp")), ["somebody.elses"]);
     let delivered = fs::read(folder.path().join("new").join(NAME)).expect("the file exists");
-    assert!(delivered.ends_with(b"--\r\n"), "the message is complete");
+    assert!(delivered.ends_with(b"--\n"), "the message is complete");
 }
 
 #[tokio::test]
