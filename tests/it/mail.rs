@@ -39,6 +39,7 @@ fn send_twenty_messages(software: Software) {
         port: server.address.port(),
         tls: SmtpTls::None,
         login: None,
+        helo: None,
         addresses: addresses.clone(),
         extra_roots: None,
         deadlines: SmtpDeadlines::default(),

@@ -15,6 +15,7 @@ use frontdesk_deliver::{ChannelOptions, TransportOptions};
 use frontdesk_fetch::url::Host;
 use frontdesk_fetch::{ExtraRoots, Url, address};
 use frontdesk_forms::FormSet;
+use frontdesk_forms::email::Mailbox;
 use frontdesk_forms::text::visible;
 use frontdesk_site::PagesOptions;
 use frontdesk_site::fault::{closest, did_you_mean};
@@ -173,6 +174,12 @@ fn read_smtp(r: &mut Reader<'_>, site: &PagesOptions, forms: &ChannelForms) -> O
     );
     let password = deliveries("password").with_example("\"secret\"").secret().show_in_starter_file();
     let password = r.get(password, "", "better set in the environment", value::optional(parse_password));
+    let helo = r.get(
+        deliveries("helo").with_example("\"web.example.com\""),
+        "",
+        "the name of this machine in EHLO; the domain of `from` if empty",
+        value::optional(parse_hello_name),
+    );
     let addresses = read_mail_addresses(r, &site.operator.email, &site.title, forms);
     let extra_roots =
         read_pem(r, deliveries("ca_file"), "your own certificate authority (PEM)").map(|(_, roots)| roots);
@@ -192,7 +199,7 @@ fn read_smtp(r: &mut Reader<'_>, site: &PagesOptions, forms: &ChannelForms) -> O
         .map(|password| SmtpLogin { username, password: SecretString::from(password) });
     let deadlines = SmtpDeadlines::default();
     let addresses = addresses.filter(|_| !host.is_empty())?;
-    Some(SmtpOptions { host, port, tls, login, addresses, extra_roots, deadlines })
+    Some(SmtpOptions { host, port, tls, login, helo, addresses, extra_roots, deadlines })
 }
 
 /// Parses the password of a login. Refuses control characters, which passwords do not have (RFC 4013 §2.3): a
@@ -490,6 +497,19 @@ fn parse_host(raw: &Raw) -> ParseResult<String> {
         let ascii = value::ascii_address(&format!("host@{text}"));
         Err(value::with_punycode(expected, ascii.map(|address| address.replacen("host@", "", 1))))
     }
+}
+
+/// Parses the name of a machine in EHLO: a domain or an address literal (RFC 5321 §4.1.1.1).
+fn parse_hello_name(raw: &Raw) -> ParseResult<String> {
+    let text = value::parse_line(raw)?;
+    let address = format!("host@{text}");
+    let is_bare_address = text.parse::<std::net::IpAddr>().is_ok();
+    if !is_bare_address && Mailbox::parse(&address).is_some_and(|address| address.domain() == text) {
+        return Ok(text);
+    }
+    let expected = "a host name such as \"web.example.com\", or an address such as \"[192.0.2.1]\"";
+    let ascii = value::ascii_address(&address);
+    Err(value::with_punycode(expected, ascii.map(|address| address.replacen("host@", "", 1))))
 }
 
 fn parse_webhook_url(raw: &Raw) -> ParseResult<Url> {

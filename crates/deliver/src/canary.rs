@@ -295,6 +295,7 @@ mod tests {
             port: 9,
             tls: SmtpTls::None,
             login: None,
+            helo: None,
             addresses: MailAddresses::new("desk@example.com", "", &["team@example.com".to_owned()]).unwrap(),
             extra_roots: None,
             deadlines: SmtpDeadlines::default(),

@@ -42,6 +42,9 @@ pub struct SmtpOptions {
     pub port: u16,
     pub tls: SmtpTls,
     pub login: Option<SmtpLogin>,
+    /// The name of this machine in EHLO: a domain or an address literal (RFC 5321 §4.1.1.1). `None` means the
+    /// domain of the sender.
+    pub helo: Option<String>,
     /// The sender and the recipients. The server must accept the sender's address.
     pub addresses: MailAddresses,
     /// Certificate authorities that are trusted in addition to the public ones.
@@ -50,6 +53,11 @@ pub struct SmtpOptions {
 }
 
 impl SmtpOptions {
+    /// The name of this machine in EHLO.
+    fn hello_name(&self) -> &str {
+        self.helo.as_deref().unwrap_or_else(|| self.addresses.domain())
+    }
+
     /// Identifies the account that the provider's daily quota applies to.
     pub fn account(&self) -> String {
         let username = self.login.as_ref().map_or("", |login| login.username.as_str());

@@ -51,6 +51,7 @@ pub enum Do {
 pub struct Script {
     unusual: Vec<(At, Do)>,
     offers: Vec<&'static str>,
+    refused_name: Option<&'static str>,
     prompts: Option<[&'static str; 2]>,
     greylists: bool,
     refuses: Vec<(&'static str, &'static str)>,
@@ -89,6 +90,13 @@ impl Script {
     #[must_use]
     pub fn offering(mut self, line: &'static str) -> Script {
         self.offers.push(line);
+        self
+    }
+
+    /// Replies 550 to EHLO and HELO with this name.
+    #[must_use]
+    pub fn refusing_name(mut self, name: &'static str) -> Script {
+        self.refused_name = Some(name);
         self
     }
 
@@ -267,6 +275,10 @@ pub fn converse<S: Read + Write>(
         lock(record).commands.push(line.clone());
         let verb = line.split(' ').next().unwrap_or_default().to_ascii_uppercase();
         let goes_on = match verb.as_str() {
+            "EHLO" | "HELO" if script.refused_name.is_some_and(|name| line[4..].trim() == name) => {
+                talk.say("550 Bad HELO - Host impersonating domain name")?;
+                true
+            }
             "EHLO" => {
                 let mut lines = vec!["peer.example.com"];
                 lines.extend(&script.offers);

@@ -105,6 +105,23 @@ fn ports_and_bodies_that_never_work_are_warnings() {
 }
 
 #[test]
+fn the_name_in_ehlo_is_a_host_name_or_an_address() {
+    let file = "[operator]\nemail = \"desk@example.com\"\n[[channel]]\nname = \"a\"\nkind = \"smtp\"\n\
+        host = \"b.example\"\n";
+    for (helo, expected) in [
+        ("web.example.com", Some("web.example.com")),
+        ("localhost", Some("localhost")),
+        ("[192.0.2.1]", Some("[192.0.2.1]")),
+        ("[IPv6:2001:db8::1]", Some("[IPv6:2001:db8::1]")),
+        ("", None),
+    ] {
+        let config = accept(&format!("{file}helo = \"{helo}\"\n"), &[], &[]);
+        let TransportOptions::Smtp(smtp) = &config.channels[0].kind else { panic!("{helo}") };
+        assert_eq!(smtp.helo.as_deref(), expected);
+    }
+}
+
+#[test]
 fn keys_of_other_programs_are_explained() {
     let operator = "[operator]\nemail = \"desk@example.com\"\n";
     for (keys, expected) in [
@@ -120,6 +137,14 @@ fn keys_of_other_programs_are_explained() {
             "from = \"Desk <desk@example.com>\"",
             "`channel.a.from` must be an e-mail address such as \"hello@example.com\", without a name: \"desk@example.com\"",
         ),
+        (
+            "helo = \"b\u{fc}cher.example\"",
+            "`channel.a.helo` must be a host name such as \"web.example.com\", or an address such as \"[192.0.2.1]\", with the domain in Punycode: \"xn--bcher-kva.example\"",
+        ),
+        ("helo = \"a b\"", "`channel.a.helo` must be a host name such as"),
+        ("helo = \"192.0.2.1\"", "`channel.a.helo` must be a host name such as"),
+        ("helo = \"a@b.example\"", "`channel.a.helo` must be a host name such as"),
+        ("helo = \"192.0.2.1:25\"", "`channel.a.helo` must be a host name such as"),
         (
             "to = [\"Team <a@example.com>\"]",
             "`channel.a.to` must be a list of e-mail addresses such as [\"team@example.com\"], without a name: \"a@example.com\"",

@@ -67,9 +67,7 @@ fn each_user_gets_one_mail_a_day_about_due_follow_ups_and_new_submissions() {
     let noon = reminder::local("2026-11-20T12:00:00Z".parse().unwrap());
     let eight = noon.with().hour(8).minute(0).build().unwrap();
     let peer = SmtpPeer::start(vec![Script::usual()]);
-    let reserved = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
-    let closed = reserved.local_addr().unwrap().port();
-    drop(reserved);
+    let closed = std::net::TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap().port();
     let run = |at: &jiff::Zoned, port: u16, is_reliable| {
         let reminders = ReminderOptions {
             at: Time::constant(8, 0, 0, 0),
@@ -79,6 +77,7 @@ fn each_user_gets_one_mail_a_day_about_due_follow_ups_and_new_submissions() {
                 port,
                 tls: SmtpTls::None,
                 login: None,
+                helo: None,
                 addresses: MailAddresses::new("desk@example.com", "", &["team@example.com".to_owned()])
                     .unwrap(),
                 extra_roots: None,

@@ -13,6 +13,9 @@ impl SmtpOptions {
             SmtpErrorKind::Silence(_) => "",
         };
         Some(match (phase, kind) {
+            (_, SmtpErrorKind::Refusal(code, _)) if concerns_hello_name(*phase, *code, said) => {
+                "The mail server refuses the name of this machine: set `helo` to its host name in the DNS."
+            }
             (_, SmtpErrorKind::Refusal(..)) if is_banned(said) => {
                 "The receiver has banned the sender or the address of the mail server: ask the mail provider, or ask the receiver to remove it from the list."
             }
@@ -79,6 +82,18 @@ impl SmtpOptions {
     }
 }
 
+/// Whether a refusal is about the name in EHLO: its text has the name of the command, or says that the name
+/// is that of another machine (Exim's configuration in cPanel). 503 says that the command is missing.
+fn concerns_hello_name(phase: SmtpPhase, code: u16, text: &str) -> bool {
+    let is_checked =
+        matches!(phase, SmtpPhase::Ehlo | SmtpPhase::StartTls | SmtpPhase::Mail | SmtpPhase::Rcpt);
+    let is_about_name =
+        |word: &str| ["helo", "ehlo", "impersonating"].iter().any(|about| word.eq_ignore_ascii_case(about));
+    is_checked
+        && code != 503
+        && text.split(|c: char| !c.is_alphanumeric() && !"@._-".contains(c)).any(is_about_name)
+}
+
 #[cfg(test)]
 mod tests {
     use std::time::Duration;
@@ -142,6 +157,20 @@ mod tests {
                 refused(530, "Must issue a STARTTLS command"),
                 "The mail server requires TLS",
             ),
+            (
+                "mail.example.com",
+                Ehlo,
+                refused(550, "Bad HELO - Host impersonating domain name [example.com]"),
+                "The mail server refuses the name of this machine: set `helo`",
+            ),
+            (
+                "mail.example.com",
+                Rcpt,
+                refused(450, "4.7.1 <example.com>: Helo command rejected: Host not found"),
+                "The mail server refuses the name of this machine: set `helo`",
+            ),
+            ("mail.example.com", Mail, refused(503, "5.5.1 send HELO/EHLO first"), "Check `from`:"),
+            ("mail.example.com", Rcpt, refused(550, "5.1.1 <helo@example.com>: unknown"), "Check `to`."),
             ("mail.example.com", Rcpt, refused(554, "Relay access denied"), "Check `to`. If"),
             ("mail.example.com", Message, refused(550, "5.7.60 SMTP; no"), "Check `from`: the account"),
             (

@@ -1,7 +1,7 @@
 //! One connection to a mail server, from the DNS lookup to the reply to a message.
 
 use std::future::poll_fn;
-use std::net::SocketAddr;
+use std::net::{IpAddr, SocketAddr};
 use std::pin::pin;
 use std::sync::Arc;
 use std::task::Poll;
@@ -56,23 +56,25 @@ impl SmtpSession {
         let stream = connect(options).await?;
         // Commands are short, and the client waits for each reply, so Nagle's algorithm would only add delay.
         let _ = stream.set_nodelay(true);
+        let literal = stream.local_addr().ok().map(|address| address_literal(address.ip()));
+        let literal = literal.as_deref();
         let mut dialogue: Dialogue<Box<dyn Stream>>;
         let capabilities;
         if options.tls == SmtpTls::Implicit {
             dialogue =
                 Dialogue::new(Box::new(tls_handshake(SmtpPhase::Tls, stream, options, trust).await?), ends);
             dialogue.greeting(options).await?;
-            capabilities = dialogue.hello(SmtpPhase::Ehlo, options).await?;
+            capabilities = dialogue.hello(SmtpPhase::Ehlo, options, literal).await?;
         } else {
             let mut plain = Dialogue::new(stream, ends);
             plain.greeting(options).await?;
-            let offered = plain.hello(SmtpPhase::Ehlo, options).await?;
+            let offered = plain.hello(SmtpPhase::Ehlo, options, literal).await?;
             if options.tls == SmtpTls::None {
                 dialogue = Dialogue { stream: Box::new(plain.stream), input: plain.input, ends };
                 capabilities = offered;
             } else {
                 dialogue = plain.start_tls(&offered, options, trust).await?;
-                capabilities = dialogue.hello(SmtpPhase::StartTls, options).await?;
+                capabilities = dialogue.hello(SmtpPhase::StartTls, options, literal).await?;
             }
         }
         if let Some(login) = &options.login {
@@ -182,14 +184,28 @@ impl<S: Stream> Dialogue<S> {
         expect_positive(SmtpPhase::Greeting, &reply)
     }
 
-    /// Sends EHLO or, if the server does not know it and neither TLS nor a login is needed, HELO (RFC 5321
+    /// Sends EHLO. If the server refuses the name, repeats it with `literal`, the address of this end of the
+    /// connection: a server that hosts the sender's domain may refuse this domain as the name of another
+    /// machine. If the server does not know EHLO and neither TLS nor a login is needed, sends HELO (RFC 5321
     /// §3.2).
-    async fn hello(&mut self, phase: SmtpPhase, options: &SmtpOptions) -> Result<Capabilities, SmtpError> {
-        let (domain, limit) = (options.addresses.domain(), options.deadlines.command);
-        let reply = self.command(phase, &format!("EHLO {domain}"), limit).await?;
+    async fn hello(
+        &mut self,
+        phase: SmtpPhase,
+        options: &SmtpOptions,
+        literal: Option<&str>,
+    ) -> Result<Capabilities, SmtpError> {
+        let (name, limit) = (options.hello_name(), options.deadlines.command);
+        let reply = self.command(phase, &format!("EHLO {name}"), limit).await?;
+        if let Some(literal) = literal.filter(|_| matches!(reply.code, 501 | 504 | 550..=599)) {
+            let second = self.command(phase, &format!("EHLO {literal}"), limit).await;
+            // If the server refuses both, return its first reply, which is about the configured name.
+            if let Some(second) = second.ok().filter(SmtpReply::is_positive) {
+                return Ok(Capabilities::parse(&second));
+            }
+        }
         let is_unknown = matches!(reply.code, 500..=504 | 550 | 554);
         if is_unknown && options.tls == SmtpTls::None && options.login.is_none() {
-            let helo = self.command(phase, &format!("HELO {domain}"), limit).await;
+            let helo = self.command(phase, &format!("HELO {name}"), limit).await;
             // If the server refuses HELO too, return its reply to EHLO, which says more.
             if helo.is_ok_and(|helo| helo.is_positive()) {
                 return Ok(Capabilities::default());
@@ -464,6 +480,14 @@ impl Dialogue<TcpStream> {
     }
 }
 
+/// The address literal of an IP address (RFC 5321 §4.1.3).
+fn address_literal(address: IpAddr) -> String {
+    match address.to_canonical() {
+        IpAddr::V4(address) => format!("[{address}]"),
+        IpAddr::V6(address) => format!("[IPv6:{address}]"),
+    }
+}
+
 /// How long to wait for the rest of a reply whose meaning is known, or of a reply that is not SMTP so far.
 const REST_OF_REPLY: Duration = Duration::from_secs(5);
 
@@ -580,6 +604,17 @@ mod tests {
         drop(server);
         let reply = dialogue.command(SmtpPhase::Mail, "NOOP", limit).await.expect("a reply");
         assert_eq!((reply.code, reply.text().as_str()), (421, "idle"));
+    }
+
+    #[test]
+    fn address_literals_have_the_form_of_their_family() {
+        for (address, expected) in [
+            ("192.0.2.1", "[192.0.2.1]"),
+            ("::ffff:192.0.2.1", "[192.0.2.1]"),
+            ("2001:db8::1", "[IPv6:2001:db8::1]"),
+        ] {
+            assert_eq!(address_literal(address.parse().expect("an address")), expected);
+        }
     }
 
     #[test]

@@ -319,6 +319,24 @@ async fn a_refused_recipient_does_not_stop_the_others() {
 }
 
 #[tokio::test]
+async fn a_server_that_refuses_the_name_of_this_machine_gets_its_address() {
+    let script = Script::usual().refusing_name("example.com").offering("AUTH PLAIN");
+    for with_login_or_not in [|options| options, with_login] {
+        let peer = SmtpPeer::start(vec![script.clone()]);
+        let smtp = Smtp::new(with_login_or_not(options(&peer)));
+        assert!(matches!(smtp.send(&notice("x")).await, Outcome::Delivered(_)));
+        assert_eq!(peer.record().commands[..2], ["EHLO example.com", "EHLO [127.0.0.1]"]);
+    }
+    let peer = SmtpPeer::start(vec![script.clone()]);
+    let helo = Some("web.example.com".to_owned());
+    let smtp = Smtp::new(SmtpOptions { helo, ..options(&peer) });
+    assert!(matches!(smtp.send(&notice("x")).await, Outcome::Delivered(_)));
+    assert_eq!(peer.record().commands[..2], ["EHLO web.example.com", "MAIL FROM:<desk@example.com>"]);
+    let refuses_both = Script::with(At::Ehlo, Do::Say("550 Bad HELO")).and(At::Helo, Do::Close);
+    check(refuses_both, Cause::Channel, "550 Bad HELO (EHLO, ").await;
+}
+
+#[tokio::test]
 async fn a_message_without_any_accepted_recipient_names_all_of_them() {
     let script = Script::with(At::Rcpt, Do::Say("550 5.1.1 unknown"));
     check(script, Cause::Channel, "; refused: team@example.com, \"the boss\"@[192.0.2.7])").await;
@@ -333,7 +351,11 @@ async fn helo_follows_a_refused_ehlo() {
     for reply in ["500 5.5.1 unknown", "502 not implemented", "554 no"] {
         let peer = SmtpPeer::start(vec![Script::with(At::Ehlo, Do::Say(reply))]);
         assert!(matches!(channel(&peer).send(&notice("x")).await, Outcome::Delivered(_)));
-        assert_eq!(peer.record().commands[..2], ["EHLO example.com", "HELO example.com"]);
+        let mut expected = vec!["EHLO example.com", "HELO example.com"];
+        if reply.starts_with("554") {
+            expected.insert(1, "EHLO [127.0.0.1]");
+        }
+        assert_eq!(peer.record().commands[..expected.len()], expected);
         // A login and STARTTLS need EHLO.
         let smtp = Smtp::new(with_login(options(&peer)));
         check_outcome(&smtp.send(&notice("x")).await, Cause::Channel, "(EHLO, ");
@@ -505,6 +527,7 @@ pub(super) fn bare_options() -> SmtpOptions {
         port: 25,
         tls: SmtpTls::None,
         login: None,
+        helo: None,
         addresses: addresses(),
         extra_roots: None,
         deadlines: SmtpDeadlines {

@@ -94,6 +94,7 @@ fn mailer() -> VisitorMailer {
             port: 9,
             tls: SmtpTls::None,
             login: None,
+            helo: None,
             addresses: addresses.expect("they are valid"),
             extra_roots: None,
             deadlines: SmtpDeadlines::default(),
