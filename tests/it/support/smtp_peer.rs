@@ -400,7 +400,8 @@ impl<S: Read + Write> Talk<'_, S> {
                 lock(record).commands.push(answer);
             }
         }
-        if let (Some([prompt, _]), true) = (self.script.prompts, line.starts_with("AUTH PLAIN ")) {
+        let prompts = self.script.prompts.or((line == "AUTH PLAIN").then_some(["", ""]));
+        if let (Some([prompt, _]), true) = (prompts, line.starts_with("AUTH PLAIN")) {
             self.say(&format!("334 {prompt}"))?;
             let Some(answer) = self.line()? else { return Ok(false) };
             lock(record).commands.push(answer);

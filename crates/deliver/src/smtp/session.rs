@@ -25,6 +25,9 @@ use frontdesk_fetch::addresses_to_try;
 /// Maximum number of octets of a message that are sent within the time limit of a command.
 const CHUNK: usize = 16 * 1024;
 
+/// Maximum number of octets of a command, without CR LF (RFC 5321 §4.5.3.1.4).
+const MAX_COMMAND_BYTES: usize = 510;
+
 trait Stream: AsyncRead + AsyncWrite + Send + Unpin {}
 impl<S: AsyncRead + AsyncWrite + Send + Unpin> Stream for S {}
 
@@ -256,8 +259,11 @@ impl<S: Stream> Dialogue<S> {
     /// Logs in with AUTH PLAIN (RFC 4616), and returns the last reply.
     async fn login_plain(&mut self, login: &SmtpLogin, limit: Duration) -> Result<SmtpReply, SmtpError> {
         let token = plain_token(login);
-        let reply = self.command(SmtpPhase::Auth, &format!("AUTH PLAIN {token}"), limit).await?;
-        // A server that ignores the token in the command requests it with a 334 reply.
+        let command = format!("AUTH PLAIN {token}");
+        // A longer token must follow in a line of its own (RFC 4954 §4), which has a higher limit.
+        let command = if command.len() > MAX_COMMAND_BYTES { "AUTH PLAIN" } else { &command };
+        let reply = self.command(SmtpPhase::Auth, command, limit).await?;
+        // A server that has no token, or ignores the one in the command, requests it with a 334 reply.
         if reply.code == 334 { self.command(SmtpPhase::Auth, &token, limit).await } else { Ok(reply) }
     }
 

@@ -429,6 +429,20 @@ async fn a_server_that_ignores_the_token_of_auth_plain_gets_it_again() {
 }
 
 #[tokio::test]
+async fn a_token_that_is_longer_than_a_command_follows_in_its_own_line() {
+    let peer = SmtpPeer::start(vec![Script::usual().offering("AUTH PLAIN")]);
+    for (length, is_one_line) in [(366, true), (367, false)] {
+        let login = SmtpLogin { username: "user".to_owned(), password: "x".repeat(length).into() };
+        let smtp = Smtp::new(SmtpOptions { login: Some(login), ..options(&peer) });
+        assert!(matches!(smtp.send(&notice("x")).await, Outcome::Delivered(_)));
+        let commands = std::mem::take(&mut peer.record().commands);
+        assert!(commands.iter().all(|line| line.len() <= 510 || line.starts_with("AHVzZXI")));
+        assert_eq!((commands[1] != "AUTH PLAIN", commands[1].len() <= 510), (is_one_line, true));
+        assert_eq!(commands[2].starts_with("AHVzZXI"), !is_one_line);
+    }
+}
+
+#[tokio::test]
 async fn notifications_may_be_sent_concurrently() {
     let peer = SmtpPeer::start(vec![Script::usual()]);
     let smtp = Arc::new(channel(&peer));
