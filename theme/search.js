@@ -7,7 +7,7 @@
   const MARKS =
     /[\u0300-\u036f\u0591-\u05bd\u05bf\u05c1\u05c2\u05c4\u05c5\u05c7\u0610-\u061a\u0640\u064b-\u065f\u0670\u093c\u09bc]|\p{DI}/gu;
   const LETTERS = {
-    ß: "ss", æ: "ae", œ: "oe", ø: "o", ł: "l", đ: "d", ð: "d", þ: "th", ı: "i", ς: "σ", ک: "ك", ی: "ي", ى: "ي", ة: "ه",
+    ß: "ss", æ: "ae", œ: "oe", ø: "o", ł: "l", đ: "d", ð: "d", þ: "th", ı: "i", ς: "σ", ک: "ك", ی: "ي", ى: "ي", ة: "ه", ٱ: "ا",
   };
   // The value of a decimal digit: the number of digits before it in its script.
   const digit = (c) => {
@@ -22,7 +22,7 @@
       .normalize("NFC")
       .toLowerCase()
       .replace(MARKS, "")
-      .replace(/[ßæœøłđðþıςکیىة]/g, (c) => LETTERS[c])
+      .replace(/[ßæœøłđðþıςکیىةٱ]/g, (c) => LETTERS[c])
       .replace(/(?!\d)\p{Nd}/gu, digit);
 
   // Scripts without spaces between words: any two neighboring characters are a term.

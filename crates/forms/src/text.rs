@@ -140,8 +140,8 @@ pub fn folded(text: &str) -> impl Iterator<Item = char> + '_ {
     plain.default_case_fold().filter(is_letter).flat_map(plain_letters).nfc()
 }
 
-/// Replaces special letters by plain ones, such as `æ` by `ae`, and apostrophes, dashes, slashes and decimal
-/// digits by those of ASCII. Returns other characters unchanged.
+/// Replaces special letters by plain ones, such as `æ` by `ae`, and apostrophes, the marks of Hebrew (geresh
+/// and gershayim), dashes, slashes and decimal digits by those of ASCII. Returns other characters unchanged.
 fn plain_letters(c: char) -> impl Iterator<Item = char> {
     let (first, second) = match c {
         'æ' => ('a', Some('e')),
@@ -153,7 +153,9 @@ fn plain_letters(c: char) -> impl Iterator<Item = char> {
         'ı' => ('i', None),
         // Phones, keyboards and word processors write different apostrophes and dashes: all become the ASCII
         // ones.
-        '`' | '\u{2018}' | '\u{2019}' | '\u{2bb}' | '\u{2bc}' | '\u{2032}' => ('\'', None),
+        '`' | '\u{2018}' | '\u{2019}' | '\u{2bb}' | '\u{2bc}' | '\u{2032}' | '\u{5f3}' => ('\'', None),
+        // Keyboards differ in the mark inside Hebrew acronyms.
+        '\u{5f4}' => ('"', None),
         '\u{2010}'..='\u{2015}' | '\u{2212}' => ('-', None),
         // NFKD converts ½ and similar characters to digits with a fraction slash, U+2044, between them.
         '\u{2044}' | '\u{2215}' => ('/', None),
@@ -162,6 +164,7 @@ fn plain_letters(c: char) -> impl Iterator<Item = char> {
         'ک' => ('ك', None),
         'ی' | 'ى' => ('ي', None),
         'ة' => ('ه', None),
+        'ٱ' => ('ا', None),
         c if c.is_ascii() => (c, None),
         c => (ascii_digit(c).unwrap_or(c), None),
     };
@@ -459,6 +462,8 @@ mod tests {
             ("٤٢ ۴۲ ४२", "42 42 42"),
             ("کتاب یک", "كتاب يك"),
             ("مستشفى مدرسة", "مستشفي مدرسه"),
+            ("ٱلعربية", "العربية"),
+            ("בע\u{5f4}מ צ\u{5f3}יפס", "בע\"מ צ'יפס"),
             ("क़लम \u{9dc}", "कलम \u{9a1}"),
         ] {
             assert!(fold(text).contains(&fold(part)), "{text} {part}");
