@@ -10,19 +10,28 @@ use crate::store::error::StoreError;
 use crate::submission::parse_fields;
 use frontdesk_forms::FieldValue;
 use frontdesk_forms::email::ascii_spelling;
+use frontdesk_forms::telephone::telephone_number;
 use frontdesk_forms::text::{fold, folded};
 
 /// Maximum number of words; further ones are ignored.
 const MAX_WORDS: usize = 16;
 
-/// Punctuation that is removed from both ends of each word outside quotes.
-const PUNCTUATION: &[char] =
-    &[',', ';', ':', '!', '?', '(', ')', '[', ']', '\u{201c}', '\u{201d}', '\u{201e}', '.'];
+/// Punctuation that is removed from both ends of each word outside quotes, in the form of [`fold`].
+const PUNCTUATION: &str = ",;:!?.'\"*()[]{}<>|~-\
+    \u{a1}\u{bf}\u{2022}\u{589}\u{60c}\u{61b}\u{61f}\u{6d4}\u{964}\u{965}\u{3001}\u{3002}\u{30fb}\
+    \u{2039}\u{203a}\u{3008}\u{3009}\u{300a}\u{300b}\u{3010}\u{3011}\u{3014}\u{3015}\
+    \u{5be}\u{5c3}\u{104a}\u{104b}\u{1362}\u{17d4}\u{17d5}";
+
+/// Characters that open or close a phrase, besides `"`: double quotation marks and corner brackets.
+const QUOTES: &[char] = &[
+    '\u{ab}', '\u{bb}', '\u{201c}', '\u{201d}', '\u{201e}', '\u{201f}', '\u{300c}', '\u{300d}', '\u{300e}',
+    '\u{300f}', '\u{301d}', '\u{301e}', '\u{301f}', '\u{ff02}', '\u{ff62}', '\u{ff63}',
+];
 
 /// Words to find in the fields and notes of submissions, in the form of [`fold`]: regardless of case and
 /// diacritics. All of them must occur, in any order, also as parts of longer words. White space in phrases
-/// matches any white space, such as a line break. An internationalized domain also occurs as Punycode, which
-/// e-mail and web addresses are stored in.
+/// matches any white space, such as a line break. An internationalized domain also occurs as Punycode, and a
+/// telephone number as its digits, because fields store them so.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct SearchText {
     /// The spellings of each word. A text matches if it has one spelling of every word.
@@ -30,19 +39,17 @@ pub struct SearchText {
 }
 
 impl SearchText {
-    /// Splits a text at white space; words between double quotes stay together. Removes punctuation around
-    /// words outside quotes, and ignores words beyond the first 16. Fails if there is no word.
+    /// Splits a text at white space; words between double quotes stay together. Removes punctuation and
+    /// `mailto:` around words outside quotes, and ignores words beyond the first 16. Fails if there is no
+    /// word.
     pub fn parse(text: &str) -> Result<SearchText, &'static str> {
         let mut words = Vec::new();
         // Every second part is between quotes. An unclosed quote extends to the end of the text.
-        for (at, part) in text.split('"').enumerate() {
+        for (at, part) in split_at_quotes(text).into_iter().enumerate() {
             if at % 2 == 1 {
                 words.push(vec![single_spaced(fold(part).trim().chars()).collect()]);
             } else {
-                words.extend(part.split_whitespace().map(|word| {
-                    let word = word.trim_matches(PUNCTUATION);
-                    std::iter::once(fold(word)).chain(ascii_spelling(word).map(|word| fold(&word))).collect()
-                }));
+                words.extend(words_with_spellings(part));
             }
         }
         words.retain(|word: &Vec<String>| !word[0].is_empty());
@@ -82,9 +89,9 @@ impl SearchText {
         notes: &str,
         buffer: &mut String,
     ) -> Result<bool, StoreError> {
-        // Exclude most submissions without parsing them. JSON escapes backslashes and line breaks, so skip
-        // words with a backslash, and look for the words of a phrase one by one. Quotation marks, which JSON
-        // escapes as well, are in no word.
+        // Exclude most submissions without parsing them. JSON escapes backslashes, quotation marks and line
+        // breaks, so skip words with a backslash or a quotation mark, and look for the words of a phrase one
+        // by one.
         buffer.clear();
         // The only ASCII characters that `fold` replaces are capital letters and the grave accent.
         if json.is_ascii() && !json.contains('`') {
@@ -94,13 +101,69 @@ impl SearchText {
             buffer.push_str(&fold(json));
         }
         let notes = comparable(notes);
-        let is_missing = |word: &str| !word.contains('\\') && !buffer.contains(word) && !notes.contains(word);
+        let is_missing =
+            |word: &str| !word.contains(['\\', '"']) && !buffer.contains(word) && !notes.contains(word);
         let may_occur = |phrase: &str| !phrase.split(' ').any(is_missing);
         if !self.words.iter().all(|spellings| spellings.iter().any(|phrase| may_occur(phrase))) {
             return Ok(false);
         }
         Ok(self.are_in_folded(&parse_fields(json.as_bytes()).map_err(StoreError::Damaged)?, &notes))
     }
+}
+
+/// Splits a text at `"` and [`QUOTES`]. A mark between two Hebrew letters belongs to an acronym.
+fn split_at_quotes(text: &str) -> Vec<&str> {
+    let is_hebrew = |c: Option<char>| matches!(c, Some('\u{5d0}'..='\u{5ea}'));
+    let mut parts = Vec::new();
+    let mut begin = 0;
+    for (at, mark) in text.match_indices(|c| c == '"' || QUOTES.contains(&c)) {
+        let end = at + mark.len();
+        if !(is_hebrew(text[..at].chars().next_back()) && is_hebrew(text[end..].chars().next())) {
+            parts.push(&text[begin..at]);
+            begin = end;
+        }
+    }
+    parts.push(&text[begin..]);
+    parts
+}
+
+/// The words of a text without quotes, each with its spellings. Consecutive words of digits that together may
+/// be a telephone number also have its digits as a spelling.
+fn words_with_spellings(text: &str) -> Vec<Vec<String>> {
+    let bare = |word: &str| word.trim_matches(is_punctuation).to_owned();
+    let may_be_in_number =
+        |word: &str| fold(&bare(word)).chars().all(|c| c.is_ascii_digit() || "+().-/[]".contains(c));
+    let words: Vec<&str> = text.split_whitespace().collect();
+    let runs = words.chunk_by(|first, second| may_be_in_number(first) && may_be_in_number(second));
+    let spellings = runs.flat_map(|run| {
+        let digits = significant_digits(&bare(&run.join(" ")));
+        let words = run.iter().map(|word| without_mailto(&bare(word)).to_owned());
+        words.filter(|word| !word.is_empty()).map(move |word| {
+            let others = ascii_spelling(&word).map(|word| fold(&word)).into_iter().chain(digits.clone());
+            std::iter::once(fold(&word)).chain(others).collect()
+        })
+    });
+    spellings.collect()
+}
+
+fn is_punctuation(c: char) -> bool {
+    folded(c.encode_utf8(&mut [0; 4])).all(|c| PUNCTUATION.contains(c))
+}
+
+/// An address without the scheme of a link to it.
+fn without_mailto(word: &str) -> &str {
+    match word.split_once(':') {
+        Some((scheme, address)) if scheme.eq_ignore_ascii_case("mailto") => address,
+        _ => word,
+    }
+}
+
+/// The digits of a telephone number, at least five, as in its normal form and without zeros at the beginning.
+/// They occur in the national and in the international form of a national number.
+fn significant_digits(text: &str) -> Option<String> {
+    let number = telephone_number(text)?;
+    let digits = number.split(';').next().unwrap_or_default().trim_start_matches(['+', '0']);
+    (digits.len() >= 5).then(|| digits.to_owned())
 }
 
 /// Applies [`fold`] to a text, and replaces each run of white space with a space.
@@ -201,5 +264,129 @@ mod tests {
             );
         }
         assert_eq!(SearchText::parse(&"a ".repeat(99)).unwrap().words.len(), MAX_WORDS);
+    }
+
+    /// Checks which searches find a value, also in JSON.
+    fn check_searches(value: &str, searches: &[(&str, bool)]) {
+        let fields = [("message".to_owned(), FieldValue::from(value))];
+        let json = serde_json::json!({"message": value}).to_string();
+        for (text, expected) in searches {
+            let words = SearchText::parse(text).unwrap();
+            assert_eq!(words.are_in(&fields, ""), *expected, "{text}");
+            assert_eq!(words.are_in_json(&json, "", &mut String::new()).unwrap(), *expected, "{text}");
+        }
+    }
+
+    #[test]
+    fn marks_around_words_do_not_count_and_all_quotes_make_phrases() {
+        for text in [
+            "«blue pump»",
+            "« blue pump »",
+            "»blue pump«",
+            "„blue pump“",
+            "“blue pump” now",
+            "「blue pump」",
+            "｢blue pump｣",
+            "＂blue pump＂",
+            "'blue pump'",
+            "‘blue pump’",
+            "‹blue pump›",
+            "blue pump…",
+            "blue – pump",
+            "*blue* pump-",
+            "{blue} <pump> | ~now",
+            "pump！",
+            "¿pump?",
+            "pump。",
+            "pump、 blue",
+            "blue، pump؟",
+            "pump।",
+        ] {
+            check_searches("We need the blue pump now", &[(text, true)]);
+        }
+        let phrases = ["“pump blue”", "«pump blue»", "『pump blue』"];
+        check_searches("We need the blue pump now", &phrases.map(|text| (text, false)));
+        let searches = [
+            ("c++", true),
+            ("c+++", false),
+            ("c#", true),
+            ("r&d", true),
+            ("👍", true),
+            ("🎉 5", false),
+            ("100%", true),
+            ("1000%", false),
+            ("@ada", true),
+            ("€", true),
+            ("§7", true),
+            ("a_b_", false),
+        ];
+        check_searches("C++ C# R&D 👍 100% @ada 5 € §7 a_b", &searches);
+        for text in ["…", "-", "«»", "'*'", "。"] {
+            assert!(SearchText::parse(text).is_err(), "{text}");
+        }
+    }
+
+    #[test]
+    fn addresses_are_found_as_mail_programs_copy_them() {
+        let searches = [
+            ("Ada Byron <ada@visitor.example>", true),
+            ("\"Ada Byron\" <ada@visitor.example>", true),
+            ("<ada@visitor.example>,", true),
+            ("mailto:ada@visitor.example", true),
+            ("<MAILTO:ada@visitor.example>", true),
+            ("Byron, Ada", true),
+            ("mailto:eva@visitor.example", false),
+            ("\"Eva Byron\" <ada@visitor.example>", false),
+        ];
+        check_searches("Ada Byron ada@visitor.example", &searches);
+        check_searches("ada@xn--bcher-kva.example", &[("<mailto:ada@bücher.example>", true)]);
+    }
+
+    #[test]
+    fn hebrew_acronyms_have_any_quotation_mark() {
+        let searches = [
+            ("בע\"מ", true),
+            ("בע\u{5f4}מ", true),
+            ("בע\"מ נמל", true),
+            ("\u{5f4}נמל\u{5f4}", true),
+            ("\"נמל בע\"מ\"", true),
+            ("בע\u{5f4}ל", false),
+        ];
+        for mark in ["\"", "\u{5f4}"] {
+            check_searches(&format!("נמל בע{mark}מ"), &searches);
+        }
+        check_searches("צ\u{5f3}יפס", &[("צ'יפס", true)]);
+    }
+
+    #[test]
+    fn telephone_numbers_are_found_as_they_are_written() {
+        let written = [
+            ("0171/5550123", true),
+            ("0171 555 01 23", true),
+            ("0171-555-0123", true),
+            ("(0171) 5550123", true),
+            ("0171 / 555 01 – 23,", true),
+            ("1715550123", true),
+            ("5550123", true),
+            ("555-01-23", true),
+            ("0171 555-01-23 pump", false),
+            ("0171/5550124", false),
+            ("0172 5550123", false),
+        ];
+        for stored in ["01715550123", "+491715550123", "+491715550123;ext=7"] {
+            check_searches(stored, &written);
+        }
+        let searches = [
+            ("+49 171 555-0123", true),
+            ("+49 (0)171 5550123", true),
+            ("+49 0171 5550123", true),
+            ("0049 171 5550123", true),
+            ("tel:+49-171-5550123", true),
+            ("+44 171 5550123", false),
+        ];
+        check_searches("+491715550123", &searches);
+        // Words of digits are also compared as they are.
+        let searches = [("2026-05-12", true), ("12 4711", true), ("10.000", true), ("12.05.2026", false)];
+        check_searches("from 2026-05-12 to 4711, 10.000 and 12", &searches);
     }
 }
