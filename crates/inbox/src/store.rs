@@ -4,8 +4,8 @@
 //! commits the submissions of all waiting callers in one transaction with one sync, so throughput grows with
 //! load. Other processes read an inbox with [`InboxReader`] and change it with [`Editor`].
 //!
-//! The store recovers from errors: it reconnects, or reopens its file. If the file was removed but its folder
-//! still exists, the store creates a new file.
+//! The store recovers from errors: it reconnects, or reopens its file. It never creates a file again that it
+//! has opened: until a file of the same inbox is back, it is unhealthy.
 
 mod canary;
 mod error;

@@ -171,7 +171,7 @@ impl StoreError {
                 "free space on the disk of the database; for a SQLite file, `--data-dir` can choose another disk"
             }
             StoreError::Moved(_) => {
-                "stop the server before the database is replaced; the next write creates an empty inbox unless there is one: restore a backup (docs/pages/backups.md) if it was lost"
+                "stop the server before the database is replaced; restore a backup (docs/pages/backups.md) if it was lost"
             }
             StoreError::Locked => "try again once the other process is done, or end that process first",
             StoreError::NotDurable { setting: "journal_mode", .. } => {

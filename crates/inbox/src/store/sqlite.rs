@@ -53,7 +53,7 @@ const MAX_LOG_BYTES: i64 = 64 * 1024 * 1024;
 pub(super) struct SqliteWriter {
     connection: Connection,
     pub(super) files: DatabaseFiles,
-    secret: Secret,
+    pub(super) secret: Secret,
     definitions: StoredDefinitions,
     path: PathBuf,
     /// The number of rows that the last commit changed.
@@ -66,8 +66,27 @@ impl SqliteWriter {
     /// than `BINARY`, or if its commits cannot be made durable.
     pub(super) fn open(path: &Path) -> Result<SqliteWriter, StoreError> {
         files::create_database(path)?;
+        SqliteWriter::open_file(path, None)
+    }
+
+    /// Opens a database that this process has opened before; `known` is its secret. Creates nothing, and
+    /// also fails if the database is missing or another inbox is in its place.
+    pub(super) fn reopen(path: &Path, known: &Secret) -> Result<SqliteWriter, StoreError> {
+        files::expect_database(path)?;
+        SqliteWriter::open_file(path, Some(known))
+    }
+
+    fn open_file(path: &Path, known: Option<&Secret>) -> Result<SqliteWriter, StoreError> {
         let mut connection = connect(path, OpenFlags::SQLITE_OPEN_READ_WRITE)?;
         let has_tables = has_tables(&connection, path)?;
+        if let Some(known) = known {
+            if !has_tables {
+                return Err(files::disappeared(path));
+            }
+            if Secret::read(&connection)?.0 != known.0 {
+                return Err(files::supplanted(path));
+            }
+        }
         expect_encoding_and_collation(&connection, path)?;
         make_durable(&connection)?;
         // Keep savepoints in memory: otherwise each batch writes its changed pages to a temporary file.

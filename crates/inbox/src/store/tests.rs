@@ -459,53 +459,125 @@ fn no_debug_output_has_visitors_data() {
 }
 
 #[test]
-fn a_deleted_database_never_swallows_a_submission() {
+fn a_deleted_log_never_swallows_a_submission() {
     let remove = |names: &'static [&'static str]| {
         let fixture = Fixture::in_file();
         fixture.accept_new(&contact("before"));
         for name in names {
-            fs::remove_file(fixture.fresh.folder.path().join("data").join(name)).unwrap();
+            fs::remove_file(fixture.data().join(name)).unwrap();
         }
         let id = fixture.accept_new(&contact("after"));
         assert_eq!(fixture.list()[0].id, id, "{names:?}");
         let fixture = fixture.reopen();
         assert_eq!(fixture.list()[0].id, id, "{names:?}");
+        assert_eq!(fixture.list().len(), 2, "{names:?}");
         fixture.accept_new(&contact("and on"));
     };
-    remove(&["inbox.db"]);
-    remove(&["inbox.db", "inbox.db-wal", "inbox.db-shm"]);
-    remove(&["inbox.db", "inbox.db-wal"]);
     remove(&["inbox.db-wal"]);
     remove(&["inbox.db-wal", "inbox.db-shm"]);
     remove(&["inbox.db-shm"]);
 }
 
 #[test]
+fn a_database_that_disappears_is_created_only_by_a_start() {
+    let (database, log) = (["inbox.db"], ["inbox.db-wal", "inbox.db-shm"]);
+    for names in [&database[..], &[database[0], log[0]], &[database[0], log[0], log[1]]] {
+        let fixture = Fixture::in_file();
+        let before = fixture.accept_new(&contact("before"));
+        // Like the mount point of an unmounted file system, the folder remains.
+        let (data, away) = (fixture.data(), fixture.fresh.folder.path().join("away"));
+        fs::create_dir(&away).unwrap();
+        let carry = |from: &Path, to: &Path| {
+            for name in names {
+                fs::rename(from.join(name), to.join(name)).unwrap();
+            }
+        };
+        carry(&data, &away);
+        fixture.expect_lost("during");
+        carry(&away, &data);
+        fixture.accept_repeat(&contact("before"), before);
+        fixture.accept_new(&contact("during"));
+        assert_eq!(fixture.list().len(), 2, "{names:?}");
+        // An empty file is not an inbox either.
+        carry(&data, &away);
+        fs::write(fixture.file(), "").unwrap();
+        let error = fixture.accept(&contact("late")).unwrap_err();
+        assert!(error.to_string().ends_with("created only when the server starts"), "{error}");
+        let fixture = fixture.reopen();
+        fixture.accept_new(&contact("after"));
+        assert_eq!(fixture.list().len(), 1, "{names:?}");
+    }
+}
+
+#[test]
+fn an_idle_store_notices_that_its_database_disappears() {
+    let fixture = Fixture::in_file();
+    fixture.accept_new(&contact("before"));
+    let (data, away) = (fixture.data(), fixture.fresh.folder.path().join("away"));
+    let wait_until = |is_healthy| {
+        let patience = std::time::Instant::now();
+        while fixture.store.health().is_ok() != is_healthy {
+            assert!(patience.elapsed() < Duration::from_mins(2));
+            std::thread::sleep(Duration::from_millis(20));
+        }
+    };
+    fs::rename(&data, &away).unwrap();
+    fs::create_dir(&data).unwrap();
+    wait_until(false);
+    fs::remove_dir(&data).unwrap();
+    fs::rename(&away, &data).unwrap();
+    wait_until(true);
+    assert_eq!(fixture.list().len(), 1);
+}
+
+#[test]
 fn a_data_folder_that_was_removed_is_not_recreated() {
     let fixture = Fixture::in_file();
     fixture.accept_new(&contact("before"));
-    let data = fixture.fresh.folder.path().join("data");
+    let data = fixture.data();
     fs::remove_dir_all(&data).unwrap();
-    let error = fixture.accept(&contact("during")).unwrap_err();
-    assert!(error.to_string().ends_with("created only when the server starts"), "{error}");
+    fixture.expect_lost("during");
     assert!(!data.exists());
     fs::create_dir(&data).unwrap();
+    fixture.expect_lost("still");
+    let fixture = fixture.reopen();
     fixture.accept_new(&contact("after"));
     assert_eq!(fixture.list().len(), 1);
 }
 
 #[test]
-fn a_replaced_database_is_the_one_that_is_written_to() {
-    let (fixture, backup) = (Fixture::in_file(), Fixture::in_file());
+fn an_earlier_copy_of_the_inbox_is_written_to() {
+    let fixture = Fixture::in_file();
+    let earlier = contact("saved");
+    let saved = fixture.accept_new(&Arrival { received_at: earlier.received_at - MILLISECOND, ..earlier });
+    let fixture = fixture.reopen();
+    let copy = fixture.fresh.folder.path().join("copy");
+    fs::copy(fixture.file(), &copy).unwrap();
+    fixture.accept_new(&contact("lost"));
+    fs::rename(&copy, fixture.file()).unwrap();
+    for log in ["inbox.db-wal", "inbox.db-shm"] {
+        fs::remove_file(fixture.data().join(log)).unwrap();
+    }
+    let id = fixture.accept_new(&contact("after"));
+    assert_eq!(fixture.list().iter().map(|s| s.id).collect::<Vec<_>>(), [id, saved]);
+    fixture.accept_repeat(&contact("saved"), saved);
+}
+
+#[test]
+fn another_inbox_is_written_to_only_after_a_start() {
+    let (fixture, other) = (Fixture::in_file(), Fixture::in_file());
     fixture.accept_new(&contact("lost"));
     let earlier = contact("saved");
-    let saved = backup.accept_new(&Arrival { received_at: earlier.received_at - MILLISECOND, ..earlier });
-    let Fixture { store, fresh, .. } = backup;
+    let saved = other.accept_new(&Arrival { received_at: earlier.received_at - MILLISECOND, ..earlier });
+    let Fixture { store, fresh, .. } = other;
     drop(store);
     fs::rename(fresh.folder.path().join("data/inbox.db"), fixture.file()).unwrap();
     for log in ["inbox.db-wal", "inbox.db-shm"] {
-        fs::remove_file(fixture.fresh.folder.path().join("data").join(log)).unwrap();
+        fs::remove_file(fixture.data().join(log)).unwrap();
     }
+    let error = fixture.accept(&contact("during")).unwrap_err();
+    assert!(error.to_string().contains("another inbox is there now"), "{error}");
+    let fixture = fixture.reopen();
     let id = fixture.accept_new(&contact("after"));
     assert_eq!(fixture.list().iter().map(|s| s.id).collect::<Vec<_>>(), [id, saved]);
     fixture.accept_repeat(&contact("saved"), saved);
@@ -526,6 +598,19 @@ impl Fixture {
 
     fn list(&self) -> Vec<Submission> {
         list(&self.options.url)
+    }
+
+    /// The folder of the database file.
+    fn data(&self) -> PathBuf {
+        self.file().parent().unwrap().to_owned()
+    }
+
+    /// Expects that a submission is refused because the database is missing, and that no file is created.
+    fn expect_lost(&self, message: &str) {
+        let error = self.accept(&contact(message)).unwrap_err();
+        assert!(error.to_string().ends_with("created only when the server starts"), "{error}");
+        self.store.health().unwrap_err();
+        assert!(!self.file().exists());
     }
 
     fn editor(&self) -> Editor {

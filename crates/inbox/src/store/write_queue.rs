@@ -20,8 +20,9 @@ const MAX_WAITING: usize = 4096;
 const MAX_WAITING_BYTES: usize = 32 * 1024 * 1024;
 /// The delay before the writer tries again after a failure, unless a request arrives earlier.
 const RETRY_INTERVAL: Duration = Duration::from_secs(1);
-/// How often the writer checks an idle PostgreSQL server.
-const SERVER_CHECK_INTERVAL: Duration = Duration::from_secs(3);
+/// How often the writer checks an idle database, so that the store's health shows a server that is down or a
+/// file that has disappeared before a visitor's submission fails.
+const IDLE_CHECK_INTERVAL: Duration = Duration::from_secs(3);
 /// The delay after a successful write before the writer removes the rows of unresolved commits.
 const UNRESOLVED_PROBE_DELAY: Duration = Duration::from_millis(50);
 /// A batch with at least this many submissions counts as a burst, which lasts for `BURST_DURATION`.
@@ -40,9 +41,6 @@ pub(super) type ResultReceiver<T> = oneshot::Receiver<Result<T, StoreError>>;
 pub(super) struct WriteQueue {
     waiting: Mutex<Waiting>,
     changed: Condvar,
-    /// How often the writer checks an idle database; `None` for SQLite. A PostgreSQL server may be down, and
-    /// the store's health should show that before a visitor's submission fails.
-    probe_interval: Option<Duration>,
 }
 
 #[derive(Default)]
@@ -142,11 +140,6 @@ impl<T: Send, F: FnMut(&Transaction<'_>) -> Result<T, StoreError> + Send> Change
 }
 
 impl WriteQueue {
-    /// A queue for PostgreSQL, whose writer also checks the server while the queue is idle.
-    pub fn probed() -> WriteQueue {
-        WriteQueue { probe_interval: Some(SERVER_CHECK_INTERVAL), ..WriteQueue::default() }
-    }
-
     fn lock(&self) -> MutexGuard<'_, Waiting> {
         self.waiting.lock().unwrap_or_else(PoisonError::into_inner)
     }
@@ -261,8 +254,8 @@ impl WriteQueue {
     }
 
     /// Waits for requests and takes all of them. Returns an empty batch when a probe is due: after a failure,
-    /// while a commit is unresolved, or while a PostgreSQL server is idle. Returns `None` once the queue is
-    /// closed and empty.
+    /// while a commit is unresolved, or while the database is idle. Returns `None` once the queue is closed
+    /// and empty.
     pub fn take_batch(&self, has_unresolved: bool) -> Option<Batch> {
         let mut waiting = self.lock();
         while waiting.batch.is_empty() {
@@ -270,13 +263,9 @@ impl WriteQueue {
                 return None;
             }
             let probe = match &waiting.failure {
-                Some(_) => Some(RETRY_INTERVAL),
-                None if has_unresolved => Some(UNRESOLVED_PROBE_DELAY),
-                None => self.probe_interval,
-            };
-            let Some(probe) = probe else {
-                waiting = self.changed.wait(waiting).unwrap_or_else(PoisonError::into_inner);
-                continue;
+                Some(_) => RETRY_INTERVAL,
+                None if has_unresolved => UNRESOLVED_PROBE_DELAY,
+                None => IDLE_CHECK_INTERVAL,
             };
             let (again, timeout) =
                 self.changed.wait_timeout(waiting, probe).unwrap_or_else(PoisonError::into_inner);

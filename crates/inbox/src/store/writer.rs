@@ -9,6 +9,7 @@ use tokio::sync::{Notify, watch};
 use uuid::Uuid;
 
 use super::error::StoreError;
+use super::fingerprint::Secret;
 use super::ids::Ids;
 use super::sql::intake::{Accepting, UnresolvedCommit};
 use super::sql::transaction::Change;
@@ -54,7 +55,7 @@ impl Writer {
                 let queue = Arc::new(WriteQueue::default());
                 (queue.clone(), queue)
             }
-            DatabaseUrl::Postgres(_) => (Arc::new(WriteQueue::probed()), Arc::new(WriteQueue::probed())),
+            DatabaseUrl::Postgres(_) => (Arc::default(), Arc::default()),
         };
         let mut threads = vec![start_thread(url, &submissions, &events)?];
         if !Arc::ptr_eq(&submissions, &changes) {
@@ -90,7 +91,7 @@ pub(super) fn start_thread(
     events: &Arc<Events>,
 ) -> Result<JoinHandle<()>, StoreError> {
     let created = place.file().map_or(Ok(()), create_folder);
-    let database = match created.and_then(|()| DatabaseWriter::open(place)) {
+    let database = match created.and_then(|()| DatabaseWriter::open(place, None)) {
         Ok(database) => Some(database),
         // Start in spite of a temporary error such as a full disk, because pages need no inbox.
         Err(error) if error.is_temporary() => {
@@ -107,8 +108,9 @@ pub(super) fn start_thread(
             // so end the process.
             panics::end_process_on_panic();
             let copier = url.file().map(Copier::new);
-            WriterThread { url, events, ids: Ids::default(), unresolved: Vec::new(), copier, database }
-                .run(&queue);
+            let (ids, unresolved) = (Ids::default(), Vec::new());
+            let secret = database.as_ref().and_then(DatabaseWriter::secret);
+            WriterThread { url, events, ids, unresolved, copier, secret, database }.run(&queue);
         }
     });
     thread.map_err(|error| StoreError::io("the thread inbox-writer".as_ref(), error))
@@ -121,12 +123,26 @@ enum DatabaseWriter {
 }
 
 impl DatabaseWriter {
-    fn open(place: &DatabaseUrl) -> Result<DatabaseWriter, StoreError> {
+    /// `known` is the secret of the SQLite database that this process has opened before; without it, a
+    /// missing database is created.
+    fn open(place: &DatabaseUrl, known: Option<&Secret>) -> Result<DatabaseWriter, StoreError> {
         match place {
-            DatabaseUrl::Sqlite(path) => sqlite::SqliteWriter::open(path).map(DatabaseWriter::Sqlite),
+            DatabaseUrl::Sqlite(path) => match known {
+                Some(known) => sqlite::SqliteWriter::reopen(path, known),
+                None => sqlite::SqliteWriter::open(path),
+            }
+            .map(DatabaseWriter::Sqlite),
             DatabaseUrl::Postgres(server) => {
                 postgres::commit::PostgresWriter::open(server).map(DatabaseWriter::Postgres)
             }
+        }
+    }
+
+    /// The secret of a SQLite database.
+    fn secret(&self) -> Option<Secret> {
+        match self {
+            DatabaseWriter::Sqlite(database) => Some(database.secret.clone()),
+            DatabaseWriter::Postgres(_) => None,
         }
     }
 
@@ -184,6 +200,8 @@ struct WriterThread {
     /// Copies SQLite's log; `None` for PostgreSQL. Declared before the database, because it must be dropped
     /// first.
     copier: Option<Copier>,
+    /// The secret of the SQLite database, once it has been opened.
+    secret: Option<Secret>,
     database: Option<DatabaseWriter>,
 }
 
@@ -209,7 +227,7 @@ impl WriterThread {
                 self.events.accepted.notify_one();
             }
             answer_callers(batch.callers, accepted);
-            if outcome.is_ok() {
+            if outcome.is_ok() && !batch.is_idle_check {
                 queue.set_copying(self.checkpoint_if_due());
             }
         }
@@ -271,12 +289,15 @@ impl WriterThread {
         }
     }
 
-    /// Checks an idle PostgreSQL server without writing to it. Does nothing with SQLite.
+    /// Checks an idle PostgreSQL server without writing to it, or that SQLite's files are still in place.
+    /// If they are not, makes a commit, which opens the database that is there now.
     fn probe(&mut self) -> Result<(), StoreError> {
-        match &mut self.database {
-            Some(DatabaseWriter::Postgres(database)) => database.check_writable(),
-            _ => Ok(()),
-        }
+        let is_in_place = match &mut self.database {
+            Some(DatabaseWriter::Postgres(database)) => return database.check_writable(),
+            Some(DatabaseWriter::Sqlite(database)) => database.files.check_in_place().is_ok(),
+            None => true,
+        };
+        if is_in_place { Ok(()) } else { self.commit(&[], &mut []).map(drop) }
     }
 
     /// Starts copying a long write-ahead log into the database on another thread, and copies the rest once
@@ -294,7 +315,7 @@ impl WriterThread {
     }
 
     /// Opens the database if it is not open, and commits a batch. Retries once if the file was moved or
-    /// removed, with the file that is then at its path, or a new one. Closes the database after errors that
+    /// removed, with the file that is then at its path. Closes the database after errors that
     /// may have made the connection unusable.
     fn commit(
         &mut self,
@@ -305,7 +326,11 @@ impl WriterThread {
         loop {
             let database = match &mut self.database {
                 Some(database) => database,
-                none => none.insert(DatabaseWriter::open(&self.url)?),
+                none => {
+                    let database = DatabaseWriter::open(&self.url, self.secret.as_ref())?;
+                    self.secret = database.secret();
+                    none.insert(database)
+                }
             };
             let outcome = database.commit(jobs, changes, &mut self.ids, &mut self.unresolved);
             // The connection remains usable if the database was locked, the disk full or a row faulty.

@@ -13,10 +13,15 @@ use std::path::{Path, PathBuf};
 use crate::store::error::StoreError;
 
 const MISSING: &str = "the folder is missing; it is created only when the server starts";
+const DISAPPEARED: &str =
+    "the inbox is no longer there (is its file system mounted?); it is created only when the server starts";
+const SUPPLANTED: &str =
+    "another inbox is there now; put the former file back, or restart the server to use this one";
 
-/// Creates an empty database file if there is none, and syncs its folder, which must exist. A running server
-/// must not recreate the folder: its file system may be unmounted, and a new inbox in the mount point would
-/// be hidden once the file system is mounted again. See [`create_folder`].
+/// Creates an empty database file if there is none, and syncs its folder, which must exist; see
+/// [`create_folder`]. A running server must recreate neither the folder nor a database that it has opened:
+/// their file system may be unmounted, and a new inbox in the mount point would be hidden once it is mounted
+/// again.
 pub(super) fn create_database(path: &Path) -> Result<(), StoreError> {
     let path = absolute(path)?;
     let folder = path.parent().unwrap_or(&path);
@@ -31,6 +36,24 @@ pub(super) fn create_database(path: &Path) -> Result<(), StoreError> {
         Err(error) if error.kind() != io::ErrorKind::AlreadyExists => Err(StoreError::io(&path, error)),
         _ => sync_folder(folder),
     }
+}
+
+/// Fails if the database file is missing.
+pub(super) fn expect_database(path: &Path) -> Result<(), StoreError> {
+    match fs::metadata(path) {
+        Err(error) if error.kind() == io::ErrorKind::NotFound => Err(disappeared(path)),
+        found => found.map(drop).map_err(|error| StoreError::io(path, error)),
+    }
+}
+
+/// The error for a database that was open and is now missing or without tables.
+pub(super) fn disappeared(path: &Path) -> StoreError {
+    StoreError::io(path, io::Error::new(io::ErrorKind::NotFound, DISAPPEARED))
+}
+
+/// The error for a database in whose place there is now another inbox.
+pub(super) fn supplanted(path: &Path) -> StoreError {
+    StoreError::io(path, io::Error::other(SUPPLANTED))
 }
 
 /// Creates the folder of the database at `path`, and any missing parents, durably. Only a starting server and
@@ -97,7 +120,7 @@ impl DatabaseFiles {
     }
 
     /// Fails with [`StoreError::Moved`] if a path refers to a different file, or the database has shrunk.
-    pub(super) fn check_in_place(&mut self) -> Result<(), StoreError> {
+    pub(crate) fn check_in_place(&mut self) -> Result<(), StoreError> {
         let length = fs::metadata(&self.files[0].0).map_or(0, |metadata| metadata.len());
         // Treat an unreadable file as moved: reopening the database then reports the cause.
         let is_in_place = |(file, id): &(PathBuf, FileId)| file_id(file).is_ok_and(|found| found == *id);
