@@ -10,6 +10,8 @@ pub const FILE_NAME: &str = "frontdesk.toml";
 const DUPLICATE: &str = "duplicate key";
 /// The parser's messages for text without quotes; the second one if the text begins with `t` or `f`.
 const UNQUOTED: [&str; 2] = ["string values must be quoted", "invalid boolean"];
+/// Quotation marks that word processors write, and TOML does not know.
+const TYPOGRAPHIC_QUOTES: [char; 8] = ['“', '”', '„', '‟', '‘', '’', '«', '»'];
 
 /// The faults in the syntax of the file.
 pub(super) struct SyntaxFaults {
@@ -91,11 +93,16 @@ impl SourceLines<'_> {
         Some(fault.hint(hint))
     }
 
-    /// The key and the value of a line if the value begins with a letter, like text without quotes.
+    /// The key and the value of a line if the value begins with a letter, like text without quotes, or with a
+    /// typographic quotation mark, which is left out of the value.
     fn unquoted(&self, number: usize) -> Option<(&str, &str)> {
         let (key, value) = self.line(number).split_once('=')?;
         let value = value.split(" #").next().unwrap_or_default().trim();
-        value.starts_with(char::is_alphabetic).then(|| (key.trim_end(), value))
+        let bare = match value.strip_prefix(TYPOGRAPHIC_QUOTES) {
+            Some(rest) => rest.trim_end_matches(TYPOGRAPHIC_QUOTES).trim_end_matches('"'),
+            None => Some(value).filter(|value| value.starts_with(char::is_alphabetic))?,
+        };
+        Some((key.trim_end(), bare))
     }
 
     /// Describes a value without quotes: a misspelled boolean, or text. The message does not contain the
@@ -133,6 +140,7 @@ mod tests {
                 &["7: `title` is already defined at line 6\n    hint: change it there, and remove this one"],
             ),
             ("title = Kelp & Kiln # ours\n", &["6: text must be in quotes\n    hint: write `title = \"…\"`"]),
+            ("tagline = “2 Kelps”\n", &["6: text must be in quotes\n    hint: write `tagline = \"…\"`"]),
             (
                 "link_element = False\n",
                 &["6: `link_element` must be `true` or `false`\n    hint: write `link_element = false`"],

@@ -490,6 +490,16 @@ fn a_password_is_not_shown() {
         assert!(!format!("{config:?}").contains("sesame"));
     };
     check("redis://user:sesame@example.com", "redis://user:***@example.com");
+    for (malformed, expected) in [
+        ("redis//:sesame@example.com", "redis//:***@example.com"),
+        ("redis:/user:sesame/x@example.com", "redis:/user:***@example.com"),
+        ("user:sesame@example.com:6379", "user:***@example.com:6379"),
+        ("host=example.com password=sesame", "host=example.com password=***"),
+        ("mailto:a@example.com", "mailto:a@example.com"),
+        ("Write to us: a@example.com", "Write to us: a@example.com"),
+    ] {
+        check(malformed, expected);
+    }
     check("unix:///run/redis.sock?pass=sesame&db=1", "unix:///run/redis.sock?pass=***&db=1");
     let text = "[store]\nurl = \"postgres:///inbox?host=/run/postgresql&password=sesame&user=x\"\n";
     let settings = accept(text, &[], &[]).settings;

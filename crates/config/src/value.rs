@@ -149,14 +149,26 @@ fn without_quotes(item: &str) -> &str {
     quoted('"').or_else(|| quoted('\'')).unwrap_or(item)
 }
 
+/// URI schemes whose URLs have an address, and no password, before the `@`.
+const ADDRESS_SCHEMES: [&str; 4] = ["mailto", "sip", "sips", "xmpp"];
+
 /// Hides the passwords in a URL: `scheme://user:password@host`, and the parameters `pass` and those whose
-/// names end with `password`. Returns other strings unchanged.
+/// names end with `password`. The URL may be malformed, such as `redis//:password@host`. Returns other texts
+/// unchanged.
 pub(super) fn without_password(text: &str) -> String {
     let hidden = || {
-        let (scheme, rest) = text.split_once("://")?;
-        let (user_info, host) = rest.rsplit_once('@')?;
-        let (user, _) = user_info.split_once(':')?;
-        Some(format!("{scheme}://{user}:***@{host}"))
+        let (before, host) = text.rsplit_once('@')?;
+        let is_address = || {
+            let scheme = before.split_once(':').filter(|(_, rest)| !rest.contains(':'));
+            scheme.is_some_and(|(scheme, _)| ADDRESS_SCHEMES.contains(&scheme))
+        };
+        let user = match before.find("://") {
+            Some(at) => at + 3,
+            None if before.contains(char::is_whitespace) || is_address() => return None,
+            None => before.find("//").or_else(|| before.find(":/")).map_or(0, |at| at + 2),
+        };
+        let colon = user + before[user..].find(':')?;
+        Some(format!("{}:***@{host}", &before[..colon]))
     };
     let text = hidden().unwrap_or_else(|| text.to_owned());
     let parameter = |part: &str| match part.split_once('=') {
@@ -164,10 +176,11 @@ pub(super) fn without_password(text: &str) -> String {
         _ => part.to_owned(),
     };
     match text.split_once('?') {
-        Some((base, query)) if text.contains("://") => {
+        Some((base, query)) => {
             format!("{base}?{}", query.split('&').map(parameter).collect::<Vec<_>>().join("&"))
         }
-        _ => text,
+        // PostgreSQL's `host=… password=…` is no URL.
+        None => text.split(' ').map(parameter).collect::<Vec<_>>().join(" "),
     }
 }
 
