@@ -65,6 +65,11 @@ impl ServerCertificate {
         let own = chain.first().ok_or_else(|| chain_defect("is missing from its file".to_owned()))?;
         let (not_before, not_after) = validity_period(own)
             .map_err(|_| chain_defect("cannot be parsed, although its file is valid PEM".to_owned()))?;
+        if let Some(number) = first_damaged(&chain) {
+            return Err(chain_defect(format!(
+                "cannot be used: number {number} of the certificates in its file cannot be parsed"
+            )));
+        }
         let key = PrivateKeyDer::from_pem_slice(&key).map_err(|error| {
             let what = match error {
                 _ if key.windows(ENCRYPTED.len()).any(|part| part == ENCRYPTED) => {
@@ -195,6 +200,15 @@ fn validity_period(certificate: &[u8]) -> der::Result<(Timestamp, Timestamp)> {
     Ok((to_timestamp(not_before), to_timestamp(not_after)))
 }
 
+/// The number, beginning with 1, of the first certificate that cannot be parsed. Clients refuse a chain with
+/// such a certificate, and the TLS library parses only the first one.
+fn first_damaged(chain: &[CertificateDer<'_>]) -> Option<usize> {
+    let is_damaged = |certificate: &CertificateDer<'_>| {
+        validity_period(certificate).is_err() || ParsedCertificate::try_from(certificate).is_err()
+    };
+    chain.iter().position(is_damaged).map(|index| index + 1)
+}
+
 /// Converts a time, capped at [`Timestamp::MAX`]. The end of 9999 means no expiry (RFC 5280 §4.1.2.5).
 fn to_timestamp(time: time::Time) -> Timestamp {
     let seconds = i64::try_from(time.to_unix_duration().as_secs()).ok();
@@ -297,6 +311,21 @@ mod tests {
                 assert!(!message.contains("80, 82, 73"), "{name}: {message}");
                 assert!(message.len() < 600 && !message.contains("Proc-Type"), "{name}: {message}");
             }
+        }
+    }
+
+    #[test]
+    fn every_certificate_of_the_chain_must_be_whole() {
+        let (own, issuer) = (pair(&["www.example.com"]), pair(&["issuer.example.com"]));
+        let whole = format!("{}{}", own.chain, issuer.chain);
+        ServerCertificate::parse(whole.as_bytes(), own.key.as_bytes()).expect("it can be used");
+        // Lines are missing, or the Base64 is of something else.
+        let lines: Vec<&str> = issuer.chain.lines().collect();
+        let torn = format!("{}\n{}\n", lines[..4].join("\n"), lines[lines.len() - 1]);
+        let other = "-----BEGIN CERTIFICATE-----\nMAA=\n-----END CERTIFICATE-----\n";
+        for damaged in [&torn, other] {
+            let chain = format!("{whole}{damaged}");
+            check(&chain, &own.key, "the certificate cannot be used: number 3 of the certificates");
         }
     }
 
