@@ -27,7 +27,7 @@ use self::log::ServerLog;
 use self::notify::ServiceManager;
 pub(super) use self::options::ServeOptions;
 use self::reload::Reloader;
-use self::signals::install_signal_handlers;
+use self::signals::{HangUps, install_signal_handlers};
 use self::start_report::StartReport;
 use self::trial::TrialLoad;
 use self::watch::SiteWatcher;
@@ -50,12 +50,14 @@ use frontdesk_site::{ConversionCache, Encodings, Site};
 /// Number of bytes of response bodies to compress before the first request.
 const COMPRESSED_AT_START: usize = 2 << 20;
 
-/// Serves until SIGTERM or SIGINT; SIGHUP reloads the site and its configuration. Starts the log of this
+/// Serves until SIGTERM or SIGINT; SIGHUP reloads the site and its configuration, also if it arrives during
+/// the start. Starts the log of this
 /// process once the configuration has been read. If the log is JSON, it also gets the error if the server
 /// then cannot start. With `isolated`, the inbox is in a temporary folder, which is removed at the end.
 pub(super) fn run(folder: &Path, flags: &[Flag], options: ServeOptions) -> anyhow::Result<ExitCode> {
     let started = Instant::now();
     allocator::configure_allocator();
+    let hang_ups = HangUps::catch().context("cannot handle signals")?;
     let (mut config, warnings) = site::read_configuration(folder, flags, needs::EVERYTHING)?;
     // The temporary folder is removed when the server has ended.
     let scratch = options.isolated.then(tempfile::tempdir).transpose()?;
@@ -64,7 +66,7 @@ pub(super) fn run(folder: &Path, flags: &[Flag], options: ServeOptions) -> anyho
     }
     let log = ServerLog::start(config.log);
     log.log_faults(&warnings);
-    log.conclude(serve(folder, flags, options, config, &log, started))
+    log.conclude(serve(folder, flags, options, config, &log, hang_ups, started))
 }
 
 /// Starts all parts of the server, prints or logs its addresses, and serves until a signal stops it.
@@ -74,6 +76,7 @@ fn serve(
     options: ServeOptions,
     config: Config,
     log: &ServerLog,
+    hang_ups: HangUps,
     started: Instant,
 ) -> anyhow::Result<ExitCode> {
     preflight::report_environment();
@@ -101,7 +104,8 @@ fn serve(
 
     let service = Arc::new(ServiceManager::from_environment());
     let (reload_sender, reload_reasons) = mpsc::channel();
-    let shutdown = install_signal_handlers(reload_sender.clone(), service.clone(), snapshot.clone())?;
+    let shutdown =
+        install_signal_handlers(hang_ups, reload_sender.clone(), service.clone(), snapshot.clone())?;
     if options.isolated {
         process::end_with_input()?;
     }
