@@ -49,7 +49,7 @@ listen = "127.0.0.1:8082"
 /// The name of the folder beside a build that gets the site's configuration, unless another folder is named.
 const BESIDE_BUILD: &str = "desk";
 
-/// Writes the starter site into a new or empty folder, which may have `.git`, a README and a license. If
+/// Writes the starter site into a new or empty folder, which may have what [`find_obstacle`] permits. If
 /// `prebuilt` names a build, writes only a configuration for that build and a `.gitignore`; the default
 /// folder is then `desk` beside the build. Refuses a folder that holds a site, or that is in that build or in
 /// another site, and a build without a home page.
@@ -88,6 +88,7 @@ pub(super) fn run(folder: Option<&Path>, prebuilt: Option<&Path>) -> anyhow::Res
         let file = folder.join(name);
         let parent = file.parent().unwrap_or(folder);
         std::fs::create_dir_all(parent).with_context(|| format!("cannot create {}", parent.display()))?;
+        let text = if *name == GIT_IGNORE.0 { with_lines_of(&file, text) } else { text.as_bytes().to_vec() };
         std::fs::write(&file, text).with_context(|| format!("cannot write {}", file.display()))?;
     }
     if prebuilt.is_none() {
@@ -105,6 +106,20 @@ pub(super) fn run(folder: Option<&Path>, prebuilt: Option<&Path>) -> anyhow::Res
         writeln!(stderr, "\nBegin with frontdesk.toml (name, e-mail) and pages/index.md.")?;
     }
     Ok(ExitCode::SUCCESS)
+}
+
+/// The content of the `.gitignore` at `file`, if there is one, followed by `text` unless it ignores the data
+/// folder already.
+fn with_lines_of(file: &Path, text: &str) -> Vec<u8> {
+    let mut content = std::fs::read(file).unwrap_or_default();
+    if content.split(|byte| *byte == b'\n').any(|line| line.trim_ascii() == b"/data/") {
+        return content;
+    }
+    if content.last().is_some_and(|last| *last != b'\n') {
+        content.push(b'\n');
+    }
+    content.extend(text.bytes());
+    content
 }
 
 /// Names the lines of the site in `folder` that are still those of the starter site although they describe
@@ -131,6 +146,14 @@ pub(super) fn describe_starter_texts(folder: &Path) -> Option<String> {
 fn not_a_build(build: &Path) -> anyhow::Error {
     let shown = build.display();
     match build.try_exists() {
+        Ok(true) if build.is_file() => {
+            let folder = build.parent().filter(|parent| !parent.as_os_str().is_empty());
+            let folder = folder.unwrap_or(Path::new(".")).display();
+            return with_hint(
+                anyhow!("{shown} is a file"),
+                format!("name its folder: `--prebuilt {folder}`"),
+            );
+        }
         Ok(true) => {}
         Ok(false) => {
             return with_hint(anyhow!("{shown} does not exist"), "build the site first, or correct the path");
@@ -175,12 +198,16 @@ fn prebuilt_configuration(folder: &Path, build: &Path) -> anyhow::Result<String>
     Ok(PREBUILT.replace("BUILD", &toml_string(path)))
 }
 
-/// The name of a file or folder that prevents writing a site to `folder`. A new repository's `.git`, and
-/// names that begin with `README` or `LICENSE`, do not. `None` also if `folder` is missing or cannot be read.
+/// The name of a file or folder that prevents writing a site to `folder`. Those of a new repository or file
+/// system do not: hidden ones such as `.git`, names that begin with `README` or `LICENSE`, and `lost+found`.
+/// `None` also if `folder` is missing or cannot be read.
 fn find_obstacle(folder: &Path) -> Option<String> {
     let entries = std::fs::read_dir(folder).ok()?;
     let mut names = entries.flatten().map(|entry| entry.file_name().to_string_lossy().into_owned());
-    names.find(|name| name != ".git" && !name.starts_with("README") && !name.starts_with("LICENSE"))
+    let is_permitted = |name: &String| {
+        name == "lost+found" || [".", "README", "LICENSE"].iter().any(|begin| name.starts_with(begin))
+    };
+    names.find(|name| !is_permitted(name))
 }
 
 #[cfg(test)]
@@ -210,11 +237,46 @@ mod tests {
     }
 
     #[test]
+    fn a_fresh_repository_or_volume_gets_a_site() {
+        let folder = tempfile::tempdir().expect("a folder");
+        for name in ["README.md", "LICENSE", ".gitattributes", ".editorconfig"] {
+            std::fs::write(folder.path().join(name), "ours").expect("it can be written");
+        }
+        for name in [".git", ".github", "lost+found"] {
+            std::fs::create_dir(folder.path().join(name)).expect("a folder");
+        }
+        let ignored = folder.path().join(".gitignore");
+        let ours = "/data/\n";
+        for (before, expected) in [
+            (Some("node_modules"), format!("node_modules\n{}", GIT_IGNORE.1)),
+            (Some("/data/\n"), ours.to_owned()),
+            (None, GIT_IGNORE.1.to_owned()),
+        ] {
+            let _ = std::fs::remove_file(&ignored);
+            if let Some(before) = before {
+                std::fs::write(&ignored, before).expect("it can be written");
+            }
+            run(Some(folder.path()), None).expect("it can be written");
+            assert_eq!(std::fs::read_to_string(&ignored).expect("it is there"), expected);
+            assert_eq!(std::fs::read(folder.path().join("README.md")).expect("it is there"), b"ours");
+            for written in ["frontdesk.toml", "pages", "posts", "assets"].map(|name| folder.path().join(name))
+            {
+                let _ = std::fs::remove_dir_all(&written).or_else(|_| std::fs::remove_file(&written));
+            }
+        }
+        std::fs::write(folder.path().join("index.html"), "ours").expect("it can be written");
+        let error = run(Some(folder.path()), None).expect_err("it is not empty");
+        assert!(error.to_string().contains("it contains `index.html`"), "{error}");
+    }
+
+    #[test]
     fn an_error_tells_a_missing_build_from_a_wrong_folder() {
         let folder = tempfile::tempdir().expect("a folder");
         let site = folder.path().join("site");
         std::fs::create_dir(folder.path().join("sources")).expect("a folder");
+        std::fs::write(folder.path().join("index.html"), "a page").expect("it can be written");
         for (build, expected) in [
+            ("index.html", "index.html is a file"),
             ("dist", "does not exist"),
             ("sources", "is not the output of a site generator: it has no index.html or index.htm"),
         ] {
