@@ -22,12 +22,16 @@ use frontdesk_process::progress_bar::{Progress, describe_duration, describe_size
 pub(super) fn back_up(config: &Config, to: &Path, force: bool) -> anyhow::Result<ExitCode> {
     let file = require_file(&config.store.url)?;
     refuse_standard_output(to)?;
+    refuse_folder(to, "name a file in it")?;
     refuse_served_folder(config, to, "a backup")?;
     let began = Instant::now();
     let progress = Progress::start("Backing up");
     let backup = store::backup(file, to, force);
     drop(progress);
     let backup = backup.map_err(|error| {
+        if matches!(error, BackupError::Store(StoreError::Full)) {
+            return describe_full_disk(to);
+        }
         let hint = match &error {
             BackupError::Exists(_) => {
                 "`--force` replaces it; use a different name for each backup to keep them all"
@@ -54,6 +58,7 @@ pub(super) fn back_up(config: &Config, to: &Path, force: bool) -> anyhow::Result
 /// PostgreSQL database.
 pub(super) fn restore(from: &Path, url: &DatabaseUrl, force: bool) -> anyhow::Result<ExitCode> {
     let file = require_file(url)?;
+    refuse_folder(from, "name the file in it that `frontdesk backup` wrote")?;
     let began = Instant::now();
     let progress = Progress::start("Restoring");
     let restored = store::restore(from, file, force, Timestamp::now());
@@ -99,6 +104,19 @@ fn refuse_standard_output(to: &Path) -> anyhow::Result<()> {
         anyhow!("a backup cannot be written to standard output"),
         "name a file; `./-` is the file with the name `-`",
     ))
+}
+
+/// Fails for a folder instead of a backup's file.
+fn refuse_folder(path: &Path, hint: &str) -> anyhow::Result<()> {
+    if path.is_dir() { Err(with_hint(anyhow!("{} is a folder", path.display()), hint)) } else { Ok(()) }
+}
+
+/// The error for a backup that does not fit. It is written only into the folder of the file `to`, whereas the
+/// store's advice is about the disk of the inbox.
+fn describe_full_disk(to: &Path) -> anyhow::Error {
+    let folder = to.parent().filter(|folder| !folder.as_os_str().is_empty()).unwrap_or(Path::new("."));
+    let error = anyhow!("the disk of the folder {} is full", folder.display());
+    with_hint(error, "free space on that disk, or name a file on another one")
 }
 
 /// Returns the inbox's file. Fails for a PostgreSQL database, which PostgreSQL's own tools back up.
@@ -149,6 +167,23 @@ mod tests {
         let own = std::path::absolute("./data/inbox.sqlite").expect("a working directory");
         let error = StoreError::Io { path: own, error: Arc::new(ErrorKind::PermissionDenied.into()) };
         assert!(!is_denied_outside(&error, Path::new("./data/inbox.sqlite")));
+    }
+
+    #[test]
+    fn a_full_disk_is_that_of_the_backup() {
+        for (to, expected) in [("/mnt/b/inbox.sqlite", "/mnt/b"), ("inbox.sqlite", ".")] {
+            let error = describe_full_disk(Path::new(to));
+            assert_eq!(error.to_string(), format!("the disk of the folder {expected} is full"));
+        }
+    }
+
+    #[test]
+    fn a_folder_is_no_backup() {
+        let folder = tempfile::tempdir().expect("a folder");
+        let url = DatabaseUrl::Sqlite(folder.path().join("inbox.sqlite"));
+        let error = restore(folder.path(), &url, true).expect_err("it is a folder");
+        assert!(error.to_string().ends_with(" is a folder"), "{error}");
+        assert!(refuse_folder(&folder.path().join("inbox.sqlite"), "").is_ok());
     }
 
     #[test]
