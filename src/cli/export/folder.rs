@@ -6,6 +6,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
 use std::io::{ErrorKind, Write as _};
+use std::os::unix::fs::MetadataExt as _;
 use std::path::{Path, PathBuf};
 
 use anyhow::{Context as _, anyhow, bail};
@@ -45,7 +46,8 @@ enum ExistingContent {
 impl ExportFolder {
     /// Checks that an export of `site`, whose files are in the folders `served`, may be written to `output`,
     /// and resolves the path of `output`. Refuses a place in one of these folders, the site's folder itself,
-    /// a folder above it, and a folder with content other than an unmodified export. Writes nothing.
+    /// a folder above it, a mount point, and a folder with content other than an unmodified export. Writes
+    /// nothing.
     pub fn claim(output: &Path, site: &Path, served: &[PathBuf]) -> anyhow::Result<Self> {
         let path = resolve(output)?;
         if let Some(folder) = find_containing_folder(output, served) {
@@ -56,6 +58,11 @@ impl ExportFolder {
         }
         if site.canonicalize().is_ok_and(|site| site.starts_with(&path)) {
             bail!("{} is the site's own folder, or contains it: name another folder", output.display());
+        }
+        let device = |path: &Path| fs::metadata(path).map(|metadata| metadata.dev()).ok();
+        let above = path.parent().and_then(device);
+        if above.zip(device(&path)).is_some_and(|(above, own)| above != own) {
+            return Err(refuse_mount_point(&path));
         }
         let folder = Self { path };
         folder.examine()?;
@@ -112,9 +119,13 @@ impl ExportFolder {
             write_files(&draft, files).with_context(|| format!("cannot write {}", draft.display()))?;
             // Check the folder again, because it may have changed during the write.
             let found = self.examine()?;
-            exchange(&draft, &self.path, &found)
-                .with_context(|| format!("cannot replace {}", self.path.display()))?;
-            Ok(found)
+            match exchange(&draft, &self.path, &found) {
+                // A bind mount may have the device of its parent.
+                Err(error) if error.kind() == ErrorKind::ResourceBusy => Err(refuse_mount_point(&self.path)),
+                done => {
+                    done.with_context(|| format!("cannot replace {}", self.path.display())).map(|()| found)
+                }
+            }
         };
         // After the exchange, `draft` contains the previous content of the output folder.
         let found = replace().inspect_err(|_| remove_files(&draft, files.keys()))?;
@@ -140,6 +151,13 @@ impl ExportFolder {
             }
         }
     }
+}
+
+/// The error for an output that cannot be exchanged for another folder, because it is a mount point.
+fn refuse_mount_point(path: &Path) -> anyhow::Error {
+    let shown = path.display();
+    let hint = format!("name a folder in it, such as {}", path.join("site").display());
+    with_hint(anyhow!("{shown} is a mount point, which cannot be replaced as a whole"), hint)
 }
 
 /// Returns the absolute path without symbolic links. Its last components need not exist, but a broken link
@@ -315,6 +333,14 @@ mod tests {
         fs::write(output.join("public/one.txt"), "changed").expect("it can be written");
         refused("`public/one.txt`");
         assert_eq!(fs::read_dir(place.path()).expect("a folder").count(), 1, "no draft is left");
+    }
+
+    #[cfg(target_os = "linux")]
+    #[test]
+    fn a_mount_point_is_refused_before_the_export() {
+        let error =
+            ExportFolder::claim(Path::new("/proc"), Path::new("/nowhere"), &[]).expect_err("it is refused");
+        assert!(error.to_string().starts_with("/proc is a mount point"), "{error}");
     }
 
     #[test]
