@@ -71,6 +71,7 @@ pub(super) fn examine(folder: &Path, flags: &[Flag], drafts: bool) -> CheckRepor
     // Invalid values are replaced with defaults, so that faults in the site are found as well.
     let (config, mut faults) = Config::load(folder, site::environment(), flags, None);
     let mut config = config.with_base_url(None);
+    let awaited = note_missing_secrets(&config, &mut faults);
     config.pages.shows_unpublished = drafts;
     let mut site = None;
     let mut cache = SiteCache::of_server(&config);
@@ -103,8 +104,23 @@ pub(super) fn examine(folder: &Path, flags: &[Flag], drafts: bool) -> CheckRepor
     // An inbox that cannot be read is not a fault of the site: `frontdesk doctor` reports it.
     let undelivered = InboxReader::open(&config.store.url)
         .and_then(|inbox| doctor::describe_undelivered(&inbox, !config.channels.is_empty()));
-    notes.splice(0..0, undelivered.ok().flatten());
+    notes.splice(0..0, undelivered.ok().flatten().into_iter().chain(awaited));
     CheckReport { faults, notes, pages }
+}
+
+/// Removes the faults about secrets that are not set, and returns a note about each: the server often gets
+/// them in its own environment, as a systemd unit does, and operators run `check` in another one.
+fn note_missing_secrets(config: &Config, faults: &mut Vec<Fault>) -> Vec<String> {
+    let mut notes = Vec::new();
+    faults.retain(|fault| {
+        let Some(variable) = config.missing_secret(fault) else { return true };
+        notes.push(format!(
+            "{}; the server does not start without it, unless its environment has {variable} or {variable}_FILE",
+            fault.message
+        ));
+        false
+    });
+    notes
 }
 
 /// A warning for each of the operator's forms that no page shows. `has_build` is whether the site serves the

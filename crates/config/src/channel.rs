@@ -190,9 +190,14 @@ fn read_smtp(r: &mut Reader<'_>, site: &PagesOptions, forms: &ChannelForms) -> O
         "may be \"none\" only if `host` is this machine (\"localhost\", \"127.0.0.1\", \"::1\")",
     );
     r.refuse_if(
-        username.is_empty() != password.is_none(),
+        username.is_empty() && password.is_some(),
         "password",
-        "and `username` belong together: set both or neither",
+        "is set, but `username` is not: set both or neither",
+    );
+    r.refuse_if(
+        !username.is_empty() && password.is_none(),
+        "password",
+        "is missing, although `username` is set: set both or neither",
     );
     let login = password
         .filter(|_| !username.is_empty())

@@ -57,14 +57,14 @@ pub use self::sections::Config;
 pub use self::value::toml_string;
 
 use self::missing_site::hint_at_site;
-use self::reader::{ReadResult, Reader, ValueOrigin, fault_of};
+use self::reader::{ReadResult, Reader, ValueOrigin, fault_of, variable_name};
 use self::secret_file::SecretFile;
 use frontdesk_app::agent;
 use frontdesk_deliver::{ChannelOptions, TransportOptions};
 use frontdesk_http::{Address, reachable};
 use frontdesk_inbox::store::DatabaseUrl;
 use frontdesk_process::disk_space::Space;
-use frontdesk_site::fault::Fault;
+use frontdesk_site::fault::{Fault, Severity};
 use frontdesk_site::{self as pages};
 
 impl Config {
@@ -100,6 +100,15 @@ impl Config {
             faults = vec![Fault::error(path, None, message).hint(hint)];
         }
         (config, faults)
+    }
+
+    /// The environment variable that sets the key of a fault, if the fault is that a secret is not set. A
+    /// server may get secrets in an environment that this process does not have.
+    pub fn missing_secret(&self, fault: &Fault) -> Option<String> {
+        let key = fault.key.as_deref().filter(|_| fault.severity == Severity::Error)?;
+        let setting = self.settings.iter().find(|setting| setting.key.name == key)?;
+        let is_missing = setting.key.is_secret && setting.origin == ValueOrigin::Default;
+        is_missing.then(|| variable_name(key))
     }
 
     /// Like [`Config::load`], but reads `text` instead of the file, and without a running server.

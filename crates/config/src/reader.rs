@@ -589,7 +589,7 @@ fn add_suggestion(fault: Fault, known: Option<&str>) -> Fault {
 
 /// The environment variable for a key: `FRONTDESK_SERVER__LISTEN` for `server.listen`. Keys that differ only
 /// in `-` and `_` have the same one.
-fn variable_name(key: &str) -> String {
+pub(super) fn variable_name(key: &str) -> String {
     format!("{PREFIX}{}", key.replace('.', "__").replace('-', "_").to_ascii_uppercase())
 }
 

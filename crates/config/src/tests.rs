@@ -482,6 +482,25 @@ fn an_unknown_variable_is_only_a_warning() {
 }
 
 #[test]
+fn a_missing_secret_names_its_variable() {
+    let site = "[operator]\nname = \"A\"\nemail = \"a@example.com\"\n[site]\ndescription = \"d\"\n";
+    for (channel, expected) in [
+        (
+            "kind = \"smtp\"\nhost = \"h.example.com\"\nusername = \"u\"\n",
+            &["FRONTDESK_CHANNEL__OUR_DESK__PASSWORD"][..],
+        ),
+        ("kind = \"webhook\"\n", &["FRONTDESK_CHANNEL__OUR_DESK__URL"]),
+        ("kind = \"smtp\"\nhost = \"h.example.com\"\npassword = \"p\"\n", &[]),
+        ("kind = \"smtp\"\nusername = \"u\"\npassword = \"p\"\n", &[]),
+    ] {
+        let (config, faults) = load(&format!("{site}[[channel]]\nname = \"our-desk\"\n{channel}"), &[], &[]);
+        let variables: Vec<String> = faults.iter().filter_map(|fault| config.missing_secret(fault)).collect();
+        assert_eq!(variables, expected, "{channel}{faults:#?}");
+        assert_eq!(faults.iter().filter(|fault| fault.severity == Severity::Error).count(), 1, "{channel}");
+    }
+}
+
+#[test]
 fn a_password_is_not_shown() {
     let check = |url: &str, expected: &str| {
         let (config, _) = load(&format!("[limits]\nshared_url = {url:?}\n"), &[], &[]);
