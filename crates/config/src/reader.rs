@@ -399,6 +399,11 @@ impl<'a> Reader<'a> {
         }
     }
 
+    /// Whether the value of `key` was invalid, and replaced by the default.
+    pub(super) fn is_unusable(&self, key: &str) -> bool {
+        self.unusable.iter().any(|unusable| unusable == key)
+    }
+
     /// Records a warning about `key`, which is relative to the current table, if `is_wrong`. The warning is
     /// about the configuration file, even if another origin sets the key: every command prints warnings about
     /// variables, but these are for `frontdesk check`.

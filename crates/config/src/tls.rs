@@ -10,6 +10,7 @@ use super::reader::{Reader, Setting, fault_of, requests, restart};
 use super::server;
 use super::value::{self, ParseResult, Raw};
 use frontdesk_fetch::Url;
+use frontdesk_forms::email::ascii_spelling;
 use frontdesk_http::Address;
 use frontdesk_http::tls::{
     Acme, CertificateFiles, CertificateSource, Hsts, HttpsRedirect, TlsOptions, check_certificate,
@@ -51,7 +52,7 @@ pub(super) fn read(r: &mut Reader<'_>, data_dir: &Path) -> (Vec<Address>, TlsOpt
         parse_hsts,
     );
     r.refuse_if(
-        !listen.is_empty() && source.is_none(),
+        !listen.is_empty() && source.is_none() && !r.is_unusable("tls.acme_domains"),
         "tls.listen",
         "needs a certificate: `tls.certificate` and `tls.key`, or `tls.acme_domains`",
     );
@@ -194,7 +195,18 @@ pub(super) fn parse_domain(name: &str) -> Option<String> {
 /// to lower case, and drops repeated ones.
 fn parse_acme_domains(raw: &Raw) -> ParseResult<Vec<String>> {
     let expected = "a list of host names such as [\"www.example.com\", \"example.com\"]";
-    let mut names = value::parse_items(raw, expected, parse_domain)?;
+    let parse = |name: &str| {
+        parse_domain(name).ok_or_else(|| {
+            match ascii_spelling(name).filter(|ascii| parse_domain(ascii).is_some()) {
+                _ if name.starts_with("*.") => {
+                    "a wildcard needs a certificate from files (`tls.certificate`)".to_owned()
+                }
+                Some(ascii) => format!("write it in Punycode, \"{ascii}\""),
+                None => "it is no host name".to_owned(),
+            }
+        })
+    };
+    let mut names = value::parse_list(raw, expected, usize::MAX, parse)?;
     let mut seen = std::collections::BTreeSet::new();
     names.retain(|name| seen.insert(name.clone()));
     Ok(names)
@@ -283,6 +295,19 @@ mod tests {
             "frontdesk.toml:4: `tls.acme_domains` is set together with `tls.certificate`",
         );
         refuse_text("[tls]\nlisten = \"[::]:443\"\n", "frontdesk.toml:2: `tls.listen` needs a certificate");
+        for (name, reason) in [
+            ("*.example.com", "a wildcard needs a certificate from files (`tls.certificate`)"),
+            ("müller.de", "write it in Punycode, \"xn--mller-kva.de\""),
+            ("192.0.2.7", "it is no host name"),
+        ] {
+            refuse_text(
+                &format!("[tls]\nlisten = \"[::]:443\"\nacme_domains = [\"example.com\", {name:?}]\n"),
+                &format!(
+                    "frontdesk.toml:3: `tls.acme_domains` must be a list of host names such as \
+                     [\"www.example.com\", \"example.com\"]; `{name}` is not valid: {reason}"
+                ),
+            );
+        }
         for url in
             ["http://ca.example.com/", "https://ca.example.com/#directory", "https://ca.example.com:0/"]
         {

@@ -227,14 +227,14 @@ pub(super) fn parse_text<T>(raw: &Raw, expected: &str, parse: impl Fn(&str) -> O
 }
 
 /// Parses the items of a list or of a comma-separated text ([`Raw::items`]) with `parse`. An empty list is
-/// valid. The error is `expected`.
+/// valid. The error is `expected`, and names the first invalid item.
 pub(super) fn parse_items<T>(
     raw: &Raw,
     expected: &str,
     parse: impl Fn(&str) -> Option<T>,
 ) -> ParseResult<Vec<T>> {
-    let items = raw.items().and_then(|items| items.into_iter().map(parse).collect());
-    items.ok_or_else(|| expected.to_owned())
+    let parse = |item: &str| parse(item).ok_or_else(|| format!("{expected}; `{item}` is not valid"));
+    raw.items().ok_or(expected)?.into_iter().map(parse).collect()
 }
 
 /// Parses a list or a comma-separated text ([`Raw::items`]) of at most `max` items. The error names the first

@@ -22,6 +22,9 @@ fn report_bind_errors(mut errors: Vec<(BindError, &str)>) -> anyhow::Result<()> 
     let flags = flags.join(" ");
     let is_unix = errors.iter().all(|(error, _)| matches!(error.address, Address::Unix(_)));
     let hint = match kind {
+        std::io::ErrorKind::AddrInUse if is_unix => {
+            "another program is listening there, or a file that is no socket has that name: remove the file, or name another path".to_owned()
+        }
         std::io::ErrorKind::AddrInUse => {
             let is = if errors.len() == 1 { "program is" } else { "program or several are" };
             format!("another {is} listening there; `{flags}` uses another port")
