@@ -70,7 +70,7 @@ pub(super) fn isolate_content(dom: &mut Dom, declared: &Declared) -> NodeId {
     remove_repeated_labels(dom, root, &measures);
     let is_content = |&id: &NodeId| dom.letters(id) * MAX_SURROUNDINGS >= dom.letters(root);
     let root = description.filter(is_content).unwrap_or(root);
-    move_heading_into(dom, body, root, |_| false);
+    move_heading_into(dom, body, root);
     root
 }
 

@@ -52,6 +52,7 @@ mod note_numbers;
 mod omission_rule;
 mod omitted_text;
 mod other_content;
+mod page_header;
 mod panels;
 mod parse;
 mod phrasing;

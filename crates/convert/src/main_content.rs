@@ -9,6 +9,7 @@ use super::measure::{Measures, measure_elements};
 use super::metadata::Titles;
 use super::omission_rule::Rule;
 use super::other_content::has_other_content;
+use super::page_header::find_page_header;
 use super::panels::Panels;
 use super::spacing::shown_text;
 use std::cell::OnceCell;
@@ -46,8 +47,9 @@ fn is_ignored(dom: &Dom, id: NodeId) -> bool {
 /// Removes hidden elements from the page and, unless it marks its main region, what surrounds the content.
 /// Returns the element with the main region: the marked one, or else the only outermost `<article>` if it has
 /// most of the text, or else the body. Moves a first-level heading before the region into it
-/// ([`move_heading_into`]), unless the heading is a name of the site. On a page without a marked region,
-/// other than the home page, adds the name of the site in the header to `titles`.
+/// ([`find_heading_before`]), unless the heading is a name of the site; with the header of the page
+/// ([`find_page_header`]) if the heading is the title of the page or on the home page. On a page without a
+/// marked region, other than the home page, adds the name of the site in the header to `titles`.
 pub(super) fn isolate_region(dom: &mut Dom, titles: &mut Titles, is_home: bool) -> NodeId {
     let body = dom.body();
     clean::remove_hidden(dom, body, false);
@@ -67,7 +69,15 @@ pub(super) fn isolate_region(dom: &mut Dom, titles: &mut Titles, is_home: bool) 
     // A heading is also the name of the site if a declared title consists of the region's first heading and
     // it.
     let is_site = |heading: &str| own.as_deref().is_some_and(|own| titles.joins(own, heading));
-    move_heading_into(dom, body, root, |heading| titles.is_site_name(heading) || is_site(heading));
+    let is_logo = |heading: &str| titles.is_site_name(heading) || is_site(heading);
+    if let Some(heading) = find_heading_before(dom, body, root, is_logo) {
+        let is_title = is_home || titles.is_title(&shown_text(dom, heading));
+        // The mark for Pagefind names exactly what belongs to the page.
+        let is_exact = dom.subtree(root).any(|id| dom.has_attribute(id, "data-pagefind-body"));
+        let header =
+            if is_title && !is_exact { find_page_header(dom, titles, root, heading) } else { vec![heading] };
+        move_to_start(dom, root, &header);
+    }
     root
 }
 
@@ -494,18 +504,35 @@ fn move_to_one_element(dom: &mut Dom, nodes: &[NodeId]) -> NodeId {
     root
 }
 
-/// Moves the last first-level heading before the main content `root` to its beginning. Does nothing if the
-/// content is empty, has a first-level heading, is the whole body, or is inside that heading. Ignores
-/// headings for whose text `is_logo` returns true.
-pub(super) fn move_heading_into(dom: &mut Dom, body: NodeId, root: NodeId, is_logo: impl Fn(&str) -> bool) {
+/// Moves the heading before the main content `root` to its beginning ([`find_heading_before`]).
+pub(super) fn move_heading_into(dom: &mut Dom, body: NodeId, root: NodeId) {
+    let heading = find_heading_before(dom, body, root, |_| false);
+    move_to_start(dom, root, heading.as_slice());
+}
+
+/// The last first-level heading before the main content `root`. `None` if the content has a first-level
+/// heading, is the whole body, or is inside that heading. Ignores headings for whose text `is_logo` returns
+/// true.
+fn find_heading_before(
+    dom: &Dom,
+    body: NodeId,
+    root: NodeId,
+    is_logo: impl Fn(&str) -> bool,
+) -> Option<NodeId> {
     if dom.find(root, Tag::H1).is_some() || root == body {
-        return;
+        return None;
     }
     let before = dom.descendants(body).take_while(|&id| id != root);
     let heading = before.filter(|&id| dom.tag(id) == Tag::H1 && !is_logo(&shown_text(dom, id))).last();
-    let heading = heading.filter(|&h| !dom.ancestors(root).any(|a| a == h));
-    if let (Some(heading), Some(first)) = (heading, dom.node(root).first) {
-        dom.insert_before(first, heading);
+    heading.filter(|&h| !dom.ancestors(root).any(|a| a == h))
+}
+
+/// Moves nodes to the beginning of `root`. Does nothing if it is empty.
+fn move_to_start(dom: &mut Dom, root: NodeId, nodes: &[NodeId]) {
+    if let Some(first) = dom.node(root).first {
+        for &node in nodes {
+            dom.insert_before(first, node);
+        }
     }
 }
 

@@ -142,6 +142,21 @@ impl Titles {
         self.declared.iter().flatten().any(is_joined)
     }
 
+    /// Whether a heading is the title of the page: a declared title begins with it, or ends with it after a
+    /// known name of the site. False if a declared title consists of another one and the heading, which then
+    /// is the name of the site.
+    pub(super) fn is_title(&self, heading: &str) -> bool {
+        let declared = || self.declared.iter().flatten();
+        let is_known = |rest: &str| title_ends(rest).into_iter().any(|part| self.is_site_name(part));
+        let is_own = |title: &String| {
+            let (start, rest) = title.split_at_checked(heading.len()).unwrap_or_default();
+            let begins = start.eq_ignore_ascii_case(heading) && !rest.starts_with(char::is_alphanumeric);
+            let before = title_without(title, heading);
+            begins || title.ends_with(heading) && before != title && is_known(before)
+        };
+        !heading.is_empty() && declared().any(is_own) && !declared().any(|own| self.joins(own, heading))
+    }
+
     /// Whether a declared title ends with this text.
     pub(super) fn end_with(&self, text: &str) -> bool {
         self.declared.iter().flatten().any(|title| title.ends_with(text))
