@@ -110,8 +110,8 @@ impl Found {
 
 /// Finds the footnotes whose references are links to the notes: the text of the link is a [`note_number`],
 /// and the note links back to it, or names mark it as a reference. Later references may have a suffix, as in
-/// `1b`. Ignores links in code and in notes, those to headings, and notes with headings. Drops bibliographies
-/// ([`drop_incomplete_lists`]).
+/// `1b`. Ignores links in code and in notes, those to headings, notes with headings, and years that name works
+/// ([`NoteContent::is_work_of`]). Drops bibliographies ([`drop_incomplete_lists`]).
 fn find_linked_notes(dom: &Dom, root: NodeId, ids: &Ids) -> Found {
     let mut found = Found::default();
     // Caches the note of each target, and what each note contains: many links may have the same target, and
@@ -147,7 +147,10 @@ fn find_linked_notes(dom: &Dom, root: NodeId, ids: &Ids) -> Found {
         }
         let content = contents.entry(note).or_insert_with(|| NoteContent::read(dom, note, ids));
         let leads_back = content.leads_back_to(dom, link);
-        if content.has_heading || !leads_back && !is_named_reference(dom, link, target, note) {
+        if content.has_heading
+            || content.is_work_of(&number)
+            || !leads_back && !is_named_reference(dom, link, target, note)
+        {
             others.insert(target, link);
             continue;
         }
@@ -504,7 +507,12 @@ struct NoteContent<'a> {
     fragments: HashSet<&'a str>,
     /// The fragment and the number of the link with which the note begins.
     start: Option<(&'a str, String)>,
+    /// The text of the first [`MAX_START`] nodes.
+    text: String,
 }
+
+/// Number of nodes of a note in which the year of a work is looked for.
+const MAX_START: usize = 50;
 
 impl<'a> NoteContent<'a> {
     /// Reads a note. A heading with only the number of the note does not count as a heading.
@@ -516,7 +524,15 @@ impl<'a> NoteContent<'a> {
             has_heading: dom.descendants(note).any(|id| dom.is_heading(id) && !is_number_heading(dom, id)),
             fragments: links.filter_map(|link| fragment(dom, link)).filter(leads_out).collect(),
             start: link_at_start(dom, note).and_then(|link| fragment(dom, link).zip(note_number(dom, link))),
+            text: dom.first_text(note, MAX_START),
         }
+    }
+
+    /// Whether a number is the year of the work in this note: the text names it, but does not begin with it. In
+    /// author–year citations, such as "Oak (2020)", only the year may be a link.
+    fn is_work_of(&self, number: &str) -> bool {
+        let is_year = number.len() == 4 && ("1500".."2100").contains(&number);
+        is_year && self.text.find(number).is_some_and(|at| self.text[..at].contains(char::is_alphabetic))
     }
 
     /// Whether the note has a link to a reference: to the id of the link, of an element in it, or of one of
@@ -778,6 +794,35 @@ mod tests {
         assert_eq!(page("2", "1"), "a[^2] b[^1] see 2\n\n[^1]: one\n\n[^2]: two\n");
         assert_eq!(page("*", "1"), "a[^1] b[^2] see 2\n\n[^2]: one\n\n[^1]: two\n");
         assert_eq!(page("1", "1"), "a[^1] b[^2] see 2\n\n[^2]: one\n\n[^1]: two\n");
+    }
+
+    #[test]
+    fn years_of_works_are_no_numbers_of_notes() {
+        let list = |entry: &dyn Fn(u32, &str) -> String| {
+            format!("{}{}", entry(1, "Oak (2020) Ropes."), entry(2, "Elm, Bo. 2020. Knots."))
+        };
+        let latexml = list(&|id, text| {
+            format!("<li id=bib.bib{id} class=ltx_bibitem><span class=ltx_tag_bibitem>{text}</span>")
+        });
+        let pandoc =
+            list(&|id, text| format!("<div id=bib.bib{id} class=csl-entry role=listitem>{text}</div>"));
+        for (html, is_list) in
+            [(format!("<ul>{latexml}</ul>"), true), (format!("<div>{pandoc}</div>"), false)]
+        {
+            let cite = |id: u32| format!("<a href=#bib.bib{id} role=doc-biblioref>2020</a>");
+            let html = format!("<p>(Oak, {}; Elm, {})<h2>References</h2>{html}", cite(1), cite(2));
+            let start = "(Oak, [2020](#bib.bib1); Elm, [2020](#bib.bib2))\n\n## References\n\n";
+            let entries = ["Oak (2020) Ropes.", "Elm, Bo. 2020. Knots."];
+            let entries = if is_list {
+                format!("- {}\n- {}\n", entries[0], entries[1])
+            } else {
+                entries.join("\n\n") + "\n"
+            };
+            assert_eq!(markdown(&html), format!("{start}{entries}"));
+        }
+        let html =
+            "<p>a<sup><a href=#n1999 id=r>1999</a></sup><ol><li id=n1999>1999. in 1999 <a href=#r>↩</a></ol>";
+        assert!(markdown(html).starts_with("a[^1999]\n"), "{}", markdown(html));
     }
 
     #[test]
