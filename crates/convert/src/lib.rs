@@ -37,6 +37,7 @@ mod inline;
 mod inline_code;
 mod inline_reader;
 mod language_tag;
+mod latexml;
 mod list_numbers;
 mod mail_addresses;
 mod main_content;
@@ -236,6 +237,7 @@ pub fn convert(html: &str, options: &Options) -> Converted {
     } else {
         main_content::isolate_region(&mut dom, &mut titles, is_home)
     };
+    latexml::mark_tables(&mut dom, root);
     main_content::remove_navigation(&mut dom, root, is_fragment);
     metadata.title = titles.choose(&dom, root, is_home, options.has_common_title);
     let metadata = if is_fragment { Metadata::default() } else { metadata };
