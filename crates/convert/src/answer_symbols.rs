@@ -136,6 +136,11 @@ mod tests {
             ("<i class='fa-check' aria-hidden=true></i><b class=sr-only>Yes</b>", "e", ("**Yes**", "e")),
             ("<input type=checkbox checked disabled>", "<input type=checkbox disabled>", ("[x]", "[ ]")),
             (
+                "<div class='checkbox checkbox-on'></div>",
+                "<div class='checkbox checkbox-off'></div>",
+                ("[x]", "[ ]"),
+            ),
+            (
                 "<i class=material-icons>check_circle</i>",
                 "<div><span class=material-symbols-outlined aria-hidden=true>close</span></div>",
                 ("✓", "✗"),

@@ -351,9 +351,7 @@ impl Converter<'_> {
                 // Asciidoctor shows a checkbox as an icon, whose class says whether the checkbox is checked.
                 Tag::I if dom.has_class(id, "fa-check-square-o") => return Some(true),
                 Tag::I if dom.has_class(id, "fa-square-o") => return Some(false),
-                // Notion draws the checkbox with a `<div>`.
-                Tag::Div if dom.has_class(id, "checkbox-on") => return Some(true),
-                Tag::Div if dom.has_class(id, "checkbox-off") => return Some(false),
+                Tag::Div if let Some(is_checked) = drawn_checkbox(dom, id) => return Some(is_checked),
                 Tag::Ul | Tag::Ol => return None,
                 Tag::Text if !dom.is_blank(id) => return None,
                 _ => {}
@@ -549,6 +547,12 @@ impl Converter<'_> {
 /// Whether a list item is blank and has no link: a link without text shows a symbol and is no empty item.
 fn is_blank_item(dom: &Dom, item: NodeId) -> bool {
     dom.is_blank(item) && dom.find(item, Tag::A).is_none()
+}
+
+/// Whether the checkbox that Notion draws with a `<div>` is checked. `None` for other elements.
+pub(super) fn drawn_checkbox(dom: &Dom, id: NodeId) -> Option<bool> {
+    let is_checked = dom.has_class(id, "checkbox-on");
+    (dom.tag(id) == Tag::Div && (is_checked || dom.has_class(id, "checkbox-off"))).then_some(is_checked)
 }
 
 /// The text of the first heading or, if `is_heading` is false, of the first paragraph that matches, also in

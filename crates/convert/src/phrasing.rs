@@ -1,6 +1,7 @@
 //! Converts phrasing content (text, links, emphasis, code) to inline Markdown.
 
 use super::answer_symbols::{answer_of, begins_item, is_ligature};
+use super::block_conversion::drawn_checkbox;
 use super::code;
 use super::documentation_markup::{self, Tabs};
 use super::dom::{Dom, NodeId, Tag, collapse, remove_invisible};
@@ -205,6 +206,10 @@ impl<'a> Converter<'a> {
             dom.skip(id, Rule::Control);
         } else if is_checkbox() {
             out.add_markdown(if dom.has_attribute(id, "checked") { "[x]" } else { "[ ]" });
+        } else if out.is_cell
+            && let Some(is_checked) = drawn_checkbox(dom, id)
+        {
+            out.add_markdown(if is_checked { "[x]" } else { "[ ]" });
         } else if let Some(text) = media::control_text(dom, id) {
             let is_button = dom.tag(id) == Tag::Input && !dom.has_attribute(id, "readonly");
             if is_button && !self.mode.is_article {
