@@ -47,7 +47,7 @@ pub(super) fn read_metadata(dom: &Dom, url: Option<&Url>, site_name: Option<&str
     let base = base_url(dom, url);
     let base = base.as_ref();
     let head = Head::read(dom, base);
-    let data = read_articles(dom);
+    let data = read_articles(dom, head.title.as_deref());
     let first = |names: &[&str]| head.first_value(names);
     let site = first(&["og:site_name", "application-name"]).or(data.site);
     let names = site.as_deref().into_iter().chain(head.logos.iter().map(String::as_str)).chain(site_name);
@@ -72,7 +72,7 @@ pub(super) fn read_metadata(dom: &Dom, url: Option<&Url>, site_name: Option<&str
     let redirect = head.redirects.iter().filter(|to| !reloads(to)).find_map(|to| resolve(to.clone()));
     let metadata = Metadata {
         title: None,
-        description: first(&["description", "og:description", "twitter:description"]).or(data.description),
+        description: first(DESCRIPTION).or(data.description),
         url: head.canonical.clone().or_else(|| first(&["og:url"])).and_then(resolve),
         canonical: head.canonical.clone().and_then(resolve),
         author: data.author.or_else(author),
@@ -88,11 +88,14 @@ pub(super) fn read_metadata(dom: &Dom, url: Option<&Url>, site_name: Option<&str
 }
 
 /// The names of `<meta>` values with the publication date, with the date of the last change, with an author,
-/// and with the language.
+/// with the description, and with the language.
 #[rustfmt::skip]
 const PUBLISHED: &[&str] = &[
     "article:published_time", "date", "dc.date", "citation_publication_date", "parsely-pub-date", "datepublished",
-    "dcterms.issued", "dc.date.issued", "citation_date", "citation_online_date",
+    "dcterms.issued", "dc.date.issued", "citation_date", "citation_online_date", "og:published_time",
+    "og:article:published_time", "dcterms.date", "dcterms.created", "dc.date.created", "dcterms.available", "pubdate",
+    "publish_date", "publish-date", "publishdate", "publication_date", "sailthru.date", "govuk:first-published-at",
+    ITEM_PUBLISHED,
 ];
 const MODIFIED: &[&str] = &[
     "article:modified_time",
@@ -101,9 +104,27 @@ const MODIFIED: &[&str] = &[
     "datemodified",
     "dcterms.modified",
     "dc.date.modified",
+    "govuk:public-updated-at",
+    "revised",
+    ITEM_MODIFIED,
 ];
-const AUTHOR: [&str; 6] =
-    ["author", "article:author", "dc.creator", "dcterms.creator", "citation_author", "parsely-author"];
+const AUTHOR: [&str; 7] = [
+    "author",
+    "article:author",
+    "dc.creator",
+    "dcterms.creator",
+    "citation_author",
+    "parsely-author",
+    "authors",
+];
+const DESCRIPTION: &[&str] = &[
+    "description",
+    "og:description",
+    "twitter:description",
+    "dcterms.description",
+    "dc.description",
+    "dcterms.abstract",
+];
 const LANGUAGE: &[&str] = &["content-language", "og:locale", "dc.language", "dcterms.language"];
 
 /// The titles that a page declares, and the possible names of the site in these titles.
@@ -416,7 +437,8 @@ impl Head {
     /// Reads the whole document, because pages may have `<meta>` in the body. Of several titles, the first
     /// one with text outside of drawings counts, and of several canonical links, the last one with an
     /// address. Leaves out redirects in `<noscript>` unless the page [`only_redirects`], dates of parts
-    /// ([`is_of_part`]), and several different values of `datePublished` or of `dateModified`.
+    /// ([`is_of_part`]), and several different values of `datePublished` or of `dateModified`, or of a kind of
+    /// date in the text ([`date_of_item`]).
     fn read(dom: &Dom, base: Option<&Url>) -> Self {
         let mut head = Self::default();
         let only_redirects = LazyCell::new(|| only_redirects(dom));
@@ -455,11 +477,11 @@ impl Head {
                         head.values.push((name.to_ascii_lowercase(), clip_value(value)));
                     }
                 }
-                _ => {}
+                _ => head.values.extend(date_of_item(dom, id)),
             }
         }
         // A page with several different dates is a list of articles, and has no date of its own.
-        for date in ["datepublished", "datemodified"] {
+        for date in ["datepublished", "datemodified", ITEM_PUBLISHED, ITEM_MODIFIED] {
             if head.values_of(date).collect::<HashSet<&str>>().len() > 1 {
                 head.values.retain(|(name, _)| name != date);
             }
@@ -484,17 +506,47 @@ impl Head {
     }
 }
 
-/// Whether a `<meta>` is a date in the microdata of a part of the page, such as a review or a comment: its
-/// item is a property of another item, other than the main one.
-fn is_of_part(dom: &Dom, meta: NodeId) -> bool {
+/// Whether an element, such as a `<meta>`, is a date in the microdata of a part of the page, such as a review
+/// or a comment: its item is a property of another item, other than the main one.
+fn is_of_part(dom: &Dom, element: NodeId) -> bool {
     let is_date = |name: &str| matches!(name, "datePublished" | "dateModified");
-    dom.attribute(meta, "itemprop").is_some_and(is_date)
-        && dom
-            .ancestors(meta)
-            .skip(1)
-            .find(|&a| dom.has_attribute(a, "itemscope"))
+    dom.attribute(element, "itemprop").is_some_and(is_date)
+        && item_around(dom, element)
             .and_then(|item| dom.attribute(item, "itemprop"))
             .is_some_and(|property| property != "mainEntity")
+}
+
+/// The nearest element around a property that is an item of microdata.
+fn item_around(dom: &Dom, property: NodeId) -> Option<NodeId> {
+    dom.ancestors(property).skip(1).find(|&a| dom.has_attribute(a, "itemscope"))
+}
+
+/// The names under which [`Head::values`] has the dates in the text of a page ([`date_of_item`]).
+const ITEM_PUBLISHED: &str = "datePublished in the text";
+const ITEM_MODIFIED: &str = "dateModified in the text";
+
+/// The date that a `<time>` with a `datetime` gives to the page, with its name: as microdata of an article, a
+/// page or no item, or with a class of microformats in an `h-entry`. `None` beside the content, and in parts
+/// such as comments.
+fn date_of_item(dom: &Dom, id: NodeId) -> Option<(String, String)> {
+    let date = dom.first_attribute(id, &["datetime"]).filter(|_| dom.name(id) == "time")?;
+    let is_entry = || dom.ancestors(id).any(|a| dom.has_class(a, "h-entry"));
+    let is_main = |item| {
+        let kind = dom.attribute(item, "itemtype").unwrap_or_default();
+        kind.is_empty()
+            || ["Article", "Posting", "Page", "Recipe", "CreativeWork"].iter().any(|k| kind.ends_with(k))
+    };
+    let name = match dom.attribute(id, "itemprop") {
+        Some("datePublished") => ITEM_PUBLISHED,
+        Some("dateModified") => ITEM_MODIFIED,
+        None if dom.has_class(id, "dt-published") && is_entry() => ITEM_PUBLISHED,
+        None if dom.has_class(id, "dt-updated") && is_entry() => ITEM_MODIFIED,
+        _ => return None,
+    };
+    let is_beside =
+        dom.is_in(id, &[Tag::Aside, Tag::Nav]) || dom.ancestors(id).any(|a| dom.has_class(a, "h-cite"));
+    let is_own = !is_beside && !is_of_part(dom, id) && item_around(dom, id).is_none_or(is_main);
+    is_own.then(|| (name.to_owned(), clip_value(date)))
 }
 
 /// The names that address crawlers in `<meta>` and `X-Robots-Tag`: three for all of them, and those of large
@@ -593,7 +645,9 @@ fn text_of_html(html: &str) -> String {
 
 /// Returns the first value of each property in the JSON-LD: the dates and the language of articles and pages,
 /// the title, the author and the description of articles, and the name of the site. Other values are missing.
-fn read_articles(dom: &Dom) -> Metadata {
+/// If there is no article, values may come from the only other item ([`find_only_work`]). `page_title` is the
+/// text of `<title>`.
+fn read_articles(dom: &Dom, page_title: Option<&str>) -> Metadata {
     let mut data = Metadata::default();
     let items: Vec<Value> = read_structured_data(dom).collect();
     let by_id: HashMap<&str, &Value> = items
@@ -622,16 +676,58 @@ fn read_articles(dom: &Dom) -> Metadata {
             data.description = data.description.or_else(description);
         }
         if is_article || has_kind(&["Page"]) || kinds.contains(&"CreativeWork") {
-            data.published = data.published.or_else(|| text("datePublished"));
+            data.published = data.published.or_else(|| text("datePublished")).or_else(|| text("datePosted"));
             data.modified = data.modified.or_else(|| text("dateModified"));
             data.language = data.language.or_else(|| language_tag(&text("inLanguage")?));
         }
     }
+    if let Some(work) = find_only_work(&items, page_title) {
+        let text = |name: &str| work[name].as_str().map(read_text).filter(|t| !t.is_empty());
+        data.published = data.published.or_else(|| text("datePublished")).or_else(|| text("uploadDate"));
+        data.modified = data.modified.or_else(|| text("dateModified"));
+        data.author = data.author.or_else(|| author_names(&work["author"], &by_id));
+        data.description =
+            data.description.or_else(|| text("description").filter(|text| !text.contains('<')));
+    }
     data
 }
 
-/// The top-level items of the JSON-LD in a page, or those of its `@graph`, each followed by its main entity.
-/// Skips invalid JSON, except as `parse_json` repairs it.
+/// The types of an item of JSON-LD.
+fn kinds_of(item: &Value) -> impl Iterator<Item = &str> {
+    let kind = &item["@type"];
+    kind.as_array().map_or(std::slice::from_ref(kind), Vec::as_slice).iter().filter_map(Value::as_str)
+}
+
+/// The only item of the JSON-LD that may be what the page is about, such as a recipe: not the site, its owner,
+/// a page or an image. `None` if there are several items or an article, and for a video that does not have the
+/// title of the page, which may be only a part of it.
+fn find_only_work<'i>(items: &'i [Value], page_title: Option<&str>) -> Option<&'i Value> {
+    const AROUND: [&str; 9] = [
+        "Article",
+        "BreadcrumbList",
+        "ImageObject",
+        "Organization",
+        "Page",
+        "Person",
+        "Posting",
+        "SiteNavigationElement",
+        "WebSite",
+    ];
+    let is_work = |item: &&Value| {
+        let mut own = kinds_of(item).peekable();
+        own.peek().is_some() && !own.any(|kind| AROUND.iter().any(|around| kind.ends_with(around)))
+    };
+    let mut works = items.iter().filter(is_work);
+    let only = works.next().filter(|_| works.next().is_none())?;
+    let is_article = |item| kinds_of(item).any(|kind| kind.ends_with("Article") || kind.ends_with("Posting"));
+    let has_title =
+        || only["name"].as_str().zip(page_title).is_some_and(|(name, title)| title.contains(name));
+    let is_about = !kinds_of(only).any(|kind| kind.ends_with("VideoObject")) || has_title();
+    (is_about && !items.iter().any(is_article)).then_some(only)
+}
+
+/// The top-level items of the JSON-LD in a page, or those of its `@graph`, each followed by its main entity. A
+/// list of several main entities does not count. Skips invalid JSON, except as `parse_json` repairs it.
 pub(super) fn read_structured_data(dom: &Dom) -> impl Iterator<Item = Value> {
     let is_script = |&id: &NodeId| {
         dom.tag(id) == Tag::Script
@@ -640,14 +736,19 @@ pub(super) fn read_structured_data(dom: &Dom) -> impl Iterator<Item = Value> {
     let scripts = dom.descendants(DOCUMENT).filter(is_script);
     let documents = scripts.filter_map(|id| parse_json(&dom.text_content(id)));
     let items = documents.flat_map(|mut document: Value| {
-        let graph = document.get_mut("@graph").filter(|graph| graph.is_array()).map(Value::take);
+        let is_graph = |graph: &&mut Value| graph.is_array() || graph.is_object();
+        let graph = document.get_mut("@graph").filter(is_graph).map(Value::take);
         match graph.unwrap_or(document) {
             Value::Array(items) => items,
             item => vec![item],
         }
     });
     items.flat_map(|mut item| {
-        let entity = item.get_mut("mainEntity").filter(|entity| entity.is_object()).map(Value::take);
+        let entity = item.get_mut("mainEntity").and_then(|entity| match entity {
+            Value::Array(entities) if entities.len() == 1 => entities.pop(),
+            entity => Some(entity.take()),
+        });
+        let entity = entity.filter(Value::is_object);
         std::iter::once(item).chain(entity)
     })
 }
@@ -839,6 +940,53 @@ mod tests {
             );
             let metadata = read_metadata(&parse(&html), None, None).0;
             assert_eq!(metadata.description.as_deref(), Some(expected), "{kind} {description}");
+        }
+    }
+
+    #[test]
+    fn reads_dates_of_other_vocabularies() {
+        let json = |text: &str| format!("<script type='application/ld+json'>{text}</script>");
+        let recipe = r#"{"@type":"Recipe","datePublished":"1","author":{"name":"A"},"description":"D"}"#;
+        let video = r#"{"@type":"VideoObject","name":"Ropes","uploadDate":"1"}"#;
+        let article = r#"{"@type":"Article","datePublished":"2"}"#;
+        let entry = "<article itemscope itemtype=https://schema.org/BlogPosting><time itemprop=datePublished datetime=1>";
+        let comment =
+            "<div itemscope itemtype=https://schema.org/Comment><time itemprop=datePublished datetime=1>";
+        for (html, expected) in [
+            ("<meta name=dcterms.date content=1><meta name=revised content=2>", "1|2||"),
+            ("<meta name=dcterms.date content=2><meta name=dcterms.issued content=1>", "1|||"),
+            ("<meta property=og:published_time content=1>", "1|||"),
+            (
+                "<meta name=govuk:first-published-at content=1><meta name=govuk:public-updated-at content=2>",
+                "1|2||",
+            ),
+            ("<meta name=authors content='A, B'><meta name=dcterms.abstract content=D>", "||A, B|D"),
+            (entry, "1|||"),
+            (&format!("{entry}</time><time itemprop=dateModified datetime=2>"), "1|2||"),
+            (&format!("{entry}</time></article>{}", entry.replace('1', "3")), "|||"),
+            (&format!("<meta itemprop=datePublished content=2>{entry}"), "2|||"),
+            (&format!("<aside>{entry}"), "|||"),
+            (comment, "|||"),
+            ("<p><time itemprop=dateModified datetime=2>", "|2||"),
+            ("<p><time itemprop=startDate class=dt-published datetime=2>", "|||"),
+            ("<p class=h-entry><time class=dt-published datetime=1>", "1|||"),
+            ("<p class=h-entry><b class=h-cite><time class=dt-published datetime=1>", "|||"),
+            ("<p><time class=dt-published datetime=1>", "|||"),
+            (&json(recipe), "1||A|D"),
+            (&json(&format!("[{recipe},{{\"@type\":\"WebPage\"}},{{\"@type\":\"WebSite\"}}]")), "1||A|D"),
+            (&json(&format!("[{recipe},{recipe}]")), "|||"),
+            (&json(&format!("[{recipe},{article}]")), "2|||"),
+            (&json(&format!(r#"{{"@graph":{article}}}"#)), "2|||"),
+            (&json(&format!(r#"{{"@type":"WebPage","mainEntity":[{article}]}}"#)), "2|||"),
+            (&json(&format!(r#"{{"@type":"WebPage","mainEntity":[{article},{article}]}}"#)), "|||"),
+            (&json(r#"{"@type":"JobPosting","datePosted":"1"}"#), "1|||"),
+            (&json(r#"{"@type":"Organization","description":"D"}"#), "|||"),
+            (&json(video), "|||"),
+            (&format!("<title>Ropes - Oak</title>{}", json(video)), "1|||"),
+        ] {
+            let metadata = read_metadata(&parse(&format!("<!doctype html>{html}")), None, None).0;
+            let fields = [metadata.published, metadata.modified, metadata.author, metadata.description];
+            assert_eq!(fields.map(Option::unwrap_or_default).join("|"), expected, "{html}");
         }
     }
 
