@@ -381,6 +381,21 @@ const COPY_LABELS: &[&str] = &[
     "copy page", "copy copied!",
 ];
 
+/// The classes of the prompts of notebooks: those of nbsphinx, JupyterLab and older versions of nbconvert.
+const PROMPTS: &[&str] = &["prompt", "jp-InputPrompt", "jp-OutputPrompt"];
+
+/// Whether an element numbers a cell of a notebook or its output, as in `In [1]:`. It has a class of
+/// [`PROMPTS`] and no other text.
+pub(super) fn is_notebook_prompt(dom: &Dom, id: NodeId) -> bool {
+    if !dom.has_class_in(id, PROMPTS) {
+        return false;
+    }
+    let text = dom.first_text(id, 20);
+    let number = text.strip_prefix("In").or_else(|| text.strip_prefix("Out")).unwrap_or(&text).trim_start();
+    let number = number.strip_prefix('[').and_then(|number| number.strip_suffix("]:"));
+    number.is_some_and(|number| number.chars().all(|c| c.is_ascii_digit() || c == '*' || c.is_whitespace()))
+}
+
 /// Whether an element is a button that copies code or a link, judging by its text, the description of its
 /// image, or its title. An element with the role `button` counts unless it leads to another page.
 pub(super) fn is_copy_button(dom: &Dom, id: NodeId) -> bool {
@@ -552,6 +567,22 @@ mod tests {
         assert_eq!(markdown(&html), "#### a\n\nx\n\n#### b\n\nx\n");
         let around = "<div role=tablist><div role=tab id=t><h4>a</h4><div role=tabpanel aria-labelledby=t>x</div></div></div>";
         assert_eq!(markdown(around), "#### a\n\nx\n");
+    }
+
+    #[test]
+    fn numbers_of_the_cells_of_a_notebook_are_left_out() {
+        for (html, expected) in [
+            (
+                "<div class=nbinput><div class='prompt highlight-none'><div class=highlight><pre><span></span>[1]:\n</pre></div></div><div class=input_area><pre>a\n</pre></div></div>",
+                "```\na\n```\n",
+            ),
+            ("<div class=jp-InputPrompt>In&nbsp;[ ]:</div><pre>a</pre>", "```\na\n```\n"),
+            ("<div class='prompt output_prompt'>Out[12]:</div><p>a", "a\n"),
+            ("<div class=prompt>[1]: a</div><div class=prompt>Why?</div>", "\\[1]: a\n\nWhy?\n"),
+            ("<div>[1]:</div>", "\\[1]:\n"),
+        ] {
+            assert_eq!(markdown(html), expected, "{html}");
+        }
     }
 
     #[test]

@@ -399,9 +399,9 @@ fn is_sequential_navigation(dom: &Dom, root: NodeId, linked: &HashSet<String>) -
 const MAX_LABEL: usize = 12;
 
 /// Removes what is not content even inside the main region: navigation, lists of the page's own sections
-/// below a heading for them, the title of such a list in a `<nav>`, permalinks and buttons that copy. Keeps a
-/// `<nav>` that contains a paragraph of text (`holds_paragraph`) or a tab, that is a panel, or that has
-/// neither links nor buttons. A fragment keeps the lists.
+/// below a heading for them, the title of such a list in a `<nav>`, permalinks, the numbers of the cells of
+/// notebooks and buttons that copy. Keeps a `<nav>` that contains a paragraph of text (`holds_paragraph`) or a
+/// tab, that is a panel, or that has neither links nor buttons. A fragment keeps the lists.
 pub(super) fn remove_navigation(dom: &mut Dom, root: NodeId, is_fragment: bool) {
     // Computed when first needed, because most pages need neither value.
     let (measures, panels) = (OnceCell::new(), OnceCell::new());
@@ -427,6 +427,8 @@ pub(super) fn remove_navigation(dom: &mut Dom, root: NodeId, is_fragment: bool) 
             Some(Rule::Navigation)
         } else if documentation_markup::is_permalink(dom, id) {
             Some(Rule::Permalink)
+        } else if documentation_markup::is_notebook_prompt(dom, id) {
+            Some(Rule::NotCode)
         } else {
             documentation_markup::is_copy_button(dom, id).then_some(Rule::Control)
         }
