@@ -250,13 +250,39 @@ impl Titles {
         own.or(heading).or(any).or(headings.first()).cloned()
     }
 
-    /// Removes the site's name from the end or the beginning of a title. If the rest of the title is one of
-    /// `headings`, the part that is removed need not be a known name of the site. Text in parentheses at the
-    /// end is removed only if the rest is the text of a numbered heading.
+    /// Removes the site's name from the end or the beginning of a title, and the names of sections beside it if
+    /// the rest is one of `headings` ([`Self::page_part`]).
     fn remove_site_name(&self, title: &str, headings: &[String]) -> String {
         let is_heading = |part: &str| headings.iter().any(|h| h.eq_ignore_ascii_case(part.trim()));
+        let stem = self.remove_part(title, headings);
+        let part = || SEPARATORS.iter().find_map(|s| self.page_part(title, s, is_heading));
+        let part = if is_heading(&stem) { None } else { part() };
+        part.map_or(stem, str::to_owned)
+    }
+
+    /// The first or last of three or more parts of a title, if it is the heading of the page and not a name of
+    /// the site. The last part counts only if the first one is a known name of the site. `None` if a part in
+    /// the middle has a digit, as in "Page 2".
+    fn page_part<'a>(
+        &self,
+        title: &'a str,
+        separator: &str,
+        is_heading: impl Fn(&str) -> bool,
+    ) -> Option<&'a str> {
+        let (first, rest) = title.split_once(separator)?;
+        let (middle, last) = rest.rsplit_once(separator)?;
+        let part = [first, last].map(str::trim).into_iter().find(|part| is_heading(part))?;
+        let is_own = part == first.trim() || self.is_site_name(first);
+        (is_own && !self.is_site_name(part) && !middle.contains(|c: char| c.is_ascii_digit())).then_some(part)
+    }
+
+    /// Removes one part, the site's name, from the end or the beginning of a title. If the rest of the title
+    /// is one of `headings`, the part need not be a known name of the site. Text in parentheses at the end is
+    /// removed only if the rest is the text of a numbered heading.
+    fn remove_part(&self, title: &str, headings: &[String]) -> String {
+        let is_heading = |part: &str| headings.iter().any(|h| h.eq_ignore_ascii_case(part.trim()));
         let has_ideographs = title.contains(is_ideographic);
-        let tight = TIGHT_SEPARATORS.into_iter().filter(|_| has_ideographs);
+        let tight = TIGHT_SEPARATORS.into_iter().filter(|separator| has_ideographs || *separator == "|");
         for separator in SEPARATORS.into_iter().chain(tight) {
             let ends = title.rsplit_once(separator);
             let starts = title.split_once(separator);
@@ -269,8 +295,10 @@ impl Titles {
             let ends = ends.filter(|parts| !is_in_word(parts)).map(|(stem, end)| (stem.trim(), end.trim()));
             let starts =
                 starts.filter(|parts| !is_in_word(parts)).map(|(start, stem)| (stem.trim(), start.trim()));
+            let is_clear = has_ideographs || separator != "|";
             for (stem, site) in [ends, starts].into_iter().flatten() {
-                if !stem.is_empty() && !site.is_empty() && (self.is_site_name(site) || is_heading(stem)) {
+                let is_site = is_clear && self.is_site_name(site) || is_heading(stem);
+                if !stem.is_empty() && !site.is_empty() && is_site {
                     return stem.to_owned();
                 }
             }
@@ -310,12 +338,13 @@ fn site_key(name: &str) -> String {
 
 /// Separators between the name of the site and the rest of a title.
 #[rustfmt::skip]
-const SEPARATORS: [&str; 15] = [
-    " | ", "｜", " - ", " -- ", " – ", " — ", " · ", " :: ", " » ", " « ", " › ", " ‹ ", " • ", " / ", ": ",
+const SEPARATORS: [&str; 20] = [
+    " | ", "｜", " - ", " -- ", " – ", " — ", " · ", " :: ", " » ", " « ", " › ", " ‹ ", " • ", " / ", " ∙ ", " ⋅ ", " ~ ",
+    " // ", " → ", ": ",
 ];
 
 /// Separators that have no spaces around them in scripts without spaces between words. Elsewhere, they are
-/// parts of words.
+/// parts of words, except for `|` beside the heading of the page.
 const TIGHT_SEPARATORS: [&str; 5] = ["|", "-", "_", "–", "—"];
 
 /// Whether a character is Chinese or Japanese, or punctuation of these scripts.
@@ -324,7 +353,7 @@ fn is_ideographic(c: char) -> bool {
 }
 
 /// The characters of separators, which a title may begin or end with if one of its parts is empty.
-const MARKS: [char; 13] = [' ', '|', '｜', '-', '–', '—', '·', ':', '»', '«', '›', '‹', '•'];
+const MARKS: [char; 15] = [' ', '|', '｜', '-', '–', '—', '·', ':', '»', '«', '›', '‹', '•', '∙', '⋅'];
 
 /// The title without the name of the site at its end or its beginning, and without the separator between
 /// them. Returns the title as it is if it has no such name, or none with a separator beside it.
@@ -863,6 +892,22 @@ mod tests {
             ("Vue-Router 入门", "", "Vue", "Vue-Router 入门"),
             ("Red-Oak", "Oak", "Red", "Red-Oak"),
             ("snake_case", "case", "snake", "snake_case"),
+            ("About|Oak", "", "About", "About"),
+            ("Oak|About", "Oak", "About", "About"),
+            ("Red|Oak", "Oak", "Apples", "Red|Oak"),
+            ("About ∙ Oak", "Oak", "", "About"),
+            ("About ⋅ Oak", "Oak", "", "About"),
+            ("About ~ Oak", "", "About", "About"),
+            ("Oak // About", "Oak", "", "About"),
+            ("About → Oak", "Oak", "", "About"),
+            ("About | Docs | Oak", "Oak", "About", "About"),
+            ("About - Oak Space - Wiki", "", "About", "About"),
+            ("Oak » Docs » About", "Oak", "About", "About"),
+            ("Oak » Docs » About", "", "About", "Oak » Docs » About"),
+            ("About | Docs | Oak", "Oak", "Oak", "About | Docs"),
+            ("About | Docs | Oak", "Oak", "Docs", "About | Docs"),
+            ("About - Page 2 of 3 - Oak", "Oak", "About", "About - Page 2 of 3"),
+            ("Red | Green | Oak", "Oak", "Red | Green", "Red | Green"),
             ("-", "", "", "-"),
         ] {
             let site_name = format!("<meta property=og:site_name content='{site}'>");
