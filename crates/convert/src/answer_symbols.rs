@@ -1,5 +1,5 @@
-//! Reads check marks and crosses from the classes of symbols. Without them, a list of features would say the
-//! opposite.
+//! Reads check marks, crosses and check boxes from the classes of symbols. Without them, a list of features
+//! would say the opposite.
 
 use super::dom::{Dom, FOR_SCREEN_READERS, NodeId, Tag, clip};
 
@@ -112,6 +112,12 @@ pub(super) fn begins_item(dom: &Dom, id: NodeId, is_block: impl Fn(NodeId) -> bo
         }
     }
     false
+}
+
+/// Whether the checkbox that Notion draws with a `<div>` is checked. `None` for other elements.
+pub(super) fn drawn_checkbox(dom: &Dom, id: NodeId) -> Option<bool> {
+    let is_checked = dom.has_class(id, "checkbox-on");
+    (dom.tag(id) == Tag::Div && (is_checked || dom.has_class(id, "checkbox-off"))).then_some(is_checked)
 }
 
 #[cfg(test)]

@@ -1,5 +1,6 @@
 //! Converts the tree of a page to Markdown blocks.
 
+use super::answer_symbols::drawn_checkbox;
 use super::code;
 use super::document;
 use super::documentation_markup;
@@ -547,12 +548,6 @@ impl Converter<'_> {
 /// Whether a list item is blank and has no link: a link without text shows a symbol and is no empty item.
 fn is_blank_item(dom: &Dom, item: NodeId) -> bool {
     dom.is_blank(item) && dom.find(item, Tag::A).is_none()
-}
-
-/// Whether the checkbox that Notion draws with a `<div>` is checked. `None` for other elements.
-pub(super) fn drawn_checkbox(dom: &Dom, id: NodeId) -> Option<bool> {
-    let is_checked = dom.has_class(id, "checkbox-on");
-    (dom.tag(id) == Tag::Div && (is_checked || dom.has_class(id, "checkbox-off"))).then_some(is_checked)
 }
 
 /// The text of the first heading or, if `is_heading` is false, of the first paragraph that matches, also in

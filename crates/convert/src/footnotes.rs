@@ -110,8 +110,8 @@ impl Found {
 
 /// Finds the footnotes whose references are links to the notes: the text of the link is a [`note_number`],
 /// and the note links back to it, or names mark it as a reference. Later references may have a suffix, as in
-/// `1b`. Ignores links in code and in notes, those to headings, notes with headings, and years that name works
-/// ([`NoteContent::is_work_of`]). Drops bibliographies ([`drop_incomplete_lists`]).
+/// `1b`. Ignores links in code and in notes, those to headings, notes with headings, and years that name
+/// works ([`NoteContent::is_work_of`]). Drops bibliographies ([`drop_incomplete_lists`]).
 fn find_linked_notes(dom: &Dom, root: NodeId, ids: &Ids) -> Found {
     let mut found = Found::default();
     // Caches the note of each target, and what each note contains: many links may have the same target, and
@@ -528,8 +528,8 @@ impl<'a> NoteContent<'a> {
         }
     }
 
-    /// Whether a number is the year of the work in this note: the text names it, but does not begin with it. In
-    /// author–year citations, such as "Oak (2020)", only the year may be a link.
+    /// Whether a number is the year of the work in this note: the text names it after a word. In author–year
+    /// citations, such as "Oak (2020)", only the year may be a link.
     fn is_work_of(&self, number: &str) -> bool {
         let is_year = number.len() == 4 && ("1500".."2100").contains(&number);
         is_year && self.text.find(number).is_some_and(|at| self.text[..at].contains(char::is_alphabetic))

@@ -62,6 +62,7 @@ mod spacing;
 mod table;
 mod tag_scan;
 mod templates;
+mod titles;
 mod visible_text;
 mod word_list;
 mod writer;
@@ -70,7 +71,7 @@ pub use decode::{declared_encoding, decode_html};
 pub use document::is_fragment;
 pub use html_tree::{HtmlElement, HtmlTree};
 pub use inline_code::Embedded;
-pub use metadata::{Metadata, common_site_name, forbids_index, title_ends, title_without};
+pub use metadata::{Metadata, forbids_index};
 pub use omission_rule::Rule;
 pub use omitted_text::{Loss, Omission};
 use phrasing::{Converter, Mode};
@@ -78,6 +79,7 @@ pub use select::Selector;
 use std::borrow::Cow;
 use std::collections::HashSet;
 use std::sync::Arc;
+pub use titles::{common_site_name, title_ends, title_without};
 pub use url::Url;
 
 /// The options of a conversion: which parts of a page to convert, and facts about the page and its site.
@@ -256,8 +258,7 @@ pub fn convert(html: &str, options: &Options) -> Converted {
     }
     let limit = html.len().saturating_mul(MAX_EXPANSION).saturating_add(MIN_OUTPUT);
     let link_blocks = document::remove_boilerplate(&mut blocks, &options.boilerplate, limit);
-    let title = metadata.title.as_deref();
-    let has_title_as_heading = title.is_some_and(|title| document::add_title(&mut blocks, title));
+    let has_title_as_heading = metadata.title.as_ref().is_some_and(|t| document::add_title(&mut blocks, t));
     if !is_fragment {
         document::keep_one_title(&mut blocks);
     }

@@ -6,12 +6,12 @@ use super::clean;
 use super::documentation_markup;
 use super::dom::{DOCUMENT, Data, Dom, NodeId, Tag, count_letters};
 use super::measure::{Measures, measure_elements};
-use super::metadata::Titles;
 use super::omission_rule::Rule;
 use super::other_content::has_other_content;
 use super::page_header::find_page_header;
 use super::panels::Panels;
 use super::spacing::shown_text;
+use super::titles::Titles;
 use std::cell::OnceCell;
 use std::collections::HashSet;
 
@@ -400,8 +400,8 @@ const MAX_LABEL: usize = 12;
 
 /// Removes what is not content even inside the main region: navigation, lists of the page's own sections
 /// below a heading for them, the title of such a list in a `<nav>`, permalinks, the numbers of the cells of
-/// notebooks and buttons that copy. Keeps a `<nav>` that contains a paragraph of text (`holds_paragraph`) or a
-/// tab, that is a panel, or that has neither links nor buttons. A fragment keeps the lists.
+/// notebooks and buttons that copy. Keeps a `<nav>` that contains a paragraph of text (`holds_paragraph`) or
+/// a tab, that is a panel, or that has neither links nor buttons. A fragment keeps the lists.
 pub(super) fn remove_navigation(dom: &mut Dom, root: NodeId, is_fragment: bool) {
     // Computed when first needed, because most pages need neither value.
     let (measures, panels) = (OnceCell::new(), OnceCell::new());

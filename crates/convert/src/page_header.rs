@@ -3,8 +3,8 @@
 
 use super::dom::{Dom, NodeId, Tag};
 use super::measure::{Measures, measure_elements};
-use super::metadata::Titles;
 use super::spacing::shown_text;
+use super::titles::Titles;
 use std::collections::HashSet;
 
 /// The elements of the header of the page around `heading`, in document order. They are outside of the main

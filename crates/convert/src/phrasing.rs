@@ -1,7 +1,6 @@
 //! Converts phrasing content (text, links, emphasis, code) to inline Markdown.
 
-use super::answer_symbols::{answer_of, begins_item, is_ligature};
-use super::block_conversion::drawn_checkbox;
+use super::answer_symbols::{answer_of, begins_item, drawn_checkbox, is_ligature};
 use super::code;
 use super::documentation_markup::{self, Tabs};
 use super::dom::{Dom, NodeId, Tag, collapse, remove_invisible};
