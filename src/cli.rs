@@ -206,7 +206,7 @@ enum Command {
     Help {
         /// The command; without it, all that operators need are listed
         command: Vec<String>,
-        /// List every command, also those for packagers and scripts
+        /// List every command, including those for packagers and scripts
         #[arg(long, conflicts_with = "command")]
         all: bool,
     },

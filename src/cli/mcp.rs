@@ -121,11 +121,8 @@ impl ToolProvider for McpSession {
             Ok(Ok(text)) => CallOutcome::Done(text),
             Ok(Err(error)) => CallOutcome::Failed(error.to_string()),
             Err(panic) => {
-                tracing::error!(
-                    tool = tool.name,
-                    "{panic} ended the call of a tool; the client gets an error"
-                );
-                CallOutcome::Failed(format!("{panic} ended the call of this tool"))
+                tracing::error!(tool = tool.name, "{panic} ended a tool call; the client gets an error");
+                CallOutcome::Failed(format!("{panic} ended this tool call"))
             }
         }
     }

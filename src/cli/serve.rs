@@ -210,10 +210,11 @@ fn stop(app: &AppState, worker: &DeliveryWorker) {
     tracing::info!("stopped");
 }
 
-/// Loads the site in a thread of its own, and compresses up to [`COMPRESSED_AT_START`] bytes of it. Fails if
-/// the site has errors, after logging all faults. Logs what is not published, and a warning if
-/// `server.max_memory` is too low for the site. Logs the other warnings with `--watch`, otherwise their
-/// number, and returns them with the site.
+/// Loads the site in a thread of its own, while a terminal shows "loading the site …", and compresses up to
+/// [`COMPRESSED_AT_START`] bytes of it. Fails if the site has errors, after logging all faults. Logs the
+/// warnings with `--watch`, otherwise only their number; the number of files that are not published; and a
+/// warning if `server.max_memory` is too low. With `--watch` and without `--drafts`, also lists the drafts,
+/// and the pages that are scheduled or have expired. Returns the site and the warnings.
 fn load(
     folder: &Path,
     config: &Config,

@@ -152,7 +152,7 @@ fn a_channel_may_name_a_form_that_was_removed() {
     fs::remove_file(root.join("forms/quote.toml")).expect("it is there");
     // Without the condition, whose field was removed with the form.
     write(&root, "frontdesk.toml", &CONFIGURATION.replace("when = { plan = \"Team\" }\n", ""));
-    let fault = "frontdesk.toml:10: `channel.box.forms` must be a list of forms, and there is no form `quote`: \
+    let fault = "frontdesk.toml:10: `channel.box.forms` must be a list of existing forms; there is no form `quote`: \
                  the forms are \"waitlist\", \"contact\"\n";
     let shown = commands.succeeds(&["inbox", "show", &id], &format!("warning: {fault}"));
     assert!(shown.contains("Solo"), "{shown}");

@@ -658,7 +658,7 @@ fn a_tool_that_panics_is_a_tool_error() {
     points.set(&[]);
     assistant.data("stats", json!({}));
     let said = assistant.end();
-    assert!(said.contains("ended the call of a tool"), "{said}");
+    assert!(said.contains("ended a tool call"), "{said}");
 }
 
 #[test]

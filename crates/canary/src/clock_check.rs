@@ -80,7 +80,7 @@ fn describe_difference(ahead: SignedDuration) -> String {
     format!("{amount} {}", if ahead.is_positive() { "ahead of" } else { "behind" })
 }
 
-/// Whether systemd's time service has synchronized the clock since the start; `None` without that service.
+/// Whether systemd's time service has synchronized the clock since boot; `None` without that service.
 pub(crate) fn is_synchronized() -> Option<bool> {
     let state = std::path::Path::new("/run/systemd/timesync");
     state.is_dir().then(|| state.join("synchronized").exists())

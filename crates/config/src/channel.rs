@@ -154,18 +154,7 @@ fn read_smtp(r: &mut Reader<'_>, site: &PagesOptions, forms: &ChannelForms) -> O
         (0, SmtpTls::None) => 25,
         (port, _) => port,
     };
-    r.warn_if(
-        tls == SmtpTls::StartTls && port == 465,
-        "port",
-        "port 465 of a mail server begins with TLS",
-        "set `tls = \"implicit\"`, or remove `port` to use 587",
-    );
-    r.warn_if(
-        tls == SmtpTls::Implicit && matches!(port, 25 | 587),
-        "port",
-        "ports 25 and 587 of a mail server begin without TLS",
-        "remove `tls = \"implicit\"`, or remove `port` to use 465",
-    );
+    warn_about_port(r, tls, port);
     let username = r.get(
         deliveries("username").with_example("\"desk@example.com\"").show_in_starter_file(),
         "",
@@ -205,6 +194,22 @@ fn read_smtp(r: &mut Reader<'_>, site: &PagesOptions, forms: &ChannelForms) -> O
     let deadlines = SmtpDeadlines::default();
     let addresses = addresses.filter(|_| !host.is_empty())?;
     Some(SmtpOptions { host, port, tls, login, helo, addresses, extra_roots, deadlines })
+}
+
+/// Warns about a port that contradicts `tls`.
+fn warn_about_port(r: &mut Reader<'_>, tls: SmtpTls, port: u16) {
+    r.warn_if(
+        tls == SmtpTls::StartTls && port == 465,
+        "port",
+        "port 465 of a mail server begins with TLS",
+        "set `tls = \"implicit\"`, or remove `port` to use 587",
+    );
+    r.warn_if(
+        tls == SmtpTls::Implicit && matches!(port, 25 | 587),
+        "port",
+        "ports 25 and 587 of a mail server begin without TLS",
+        "remove `tls = \"implicit\"`, or remove `port` to use 465",
+    );
 }
 
 /// Parses the password of a login. Refuses control characters, which passwords do not have (RFC 4013 §2.3): a
@@ -475,11 +480,13 @@ fn parse_forms(raw: &Raw, set: &FormSet) -> ParseResult<Vec<String>> {
             return Ok(name.to_owned());
         }
         if FormSet::built_in().named(name).is_some() {
-            return Err(format!("a list of forms, and `{name}` is switched off: remove it from the list"));
+            return Err(format!(
+                "a list of forms that are switched on; `{name}` is switched off: remove it from the list"
+            ));
         }
         let all = set.iter().map(|form| form.name).chain(set.faulty().iter().map(String::as_str));
         let hint = did_you_mean(name, all, || format!("the forms are {}", names.join(", ")));
-        Err(format!("a list of forms, and there is no form `{}`: {hint}", visible(name)))
+        Err(format!("a list of existing forms; there is no form `{}`: {hint}", visible(name)))
     };
     raw.items().ok_or(expected)?.into_iter().map(read).collect()
 }

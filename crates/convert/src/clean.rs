@@ -128,9 +128,10 @@ fn fallback_frame(dom: &Dom, id: NodeId) -> Option<NodeId> {
 
 /// Removes hidden elements, copies of others, line numbers beside code, and labels that Markdown expresses by
 /// itself, and separates words that would be joined ([`separate_words`]). In an article, also guesses from
-/// class names which elements are hidden. Keeps closed panels, formulas, and the page itself if a script
-/// probably shows it later ([`is_hidden_page`]). If hidden elements have more than 40 words and more than
-/// 90 % of all words, also keeps those with at least a quarter of all words.
+/// class names which elements are hidden; otherwise removes the text of icons that are all that a link shows
+/// ([`empty_symbols_of_links`]). Keeps closed panels, blocks after the control that opens them, formulas, and
+/// the page itself if a script probably shows it later ([`is_hidden_page`]). If hidden elements have more
+/// than 40 words and more than 90 % of all words, also keeps those with at least a quarter of all words.
 pub(super) fn remove_hidden(dom: &mut Dom, root: NodeId, is_article: bool) {
     dom.omit_each(root, |dom, id| {
         if is_language_label(dom, id) || code::is_line_number_column(dom, id) {
@@ -590,7 +591,7 @@ fn links_differ(dom: &Dom, id: NodeId, other: NodeId) -> bool {
     links(id).next().is_some() && links(other).next().is_some() && !links(id).eq(links(other))
 }
 
-/// Parameters of addresses for the size and quality of an image.
+/// The parameters in URLs that set the size or quality of an image.
 const IMAGE_SIZES: [&str; 8] = ["scale-down-to", "width", "height", "w", "h", "dpr", "q", "quality"];
 
 /// Why an element may be a copy of a sibling.

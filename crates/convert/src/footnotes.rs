@@ -168,7 +168,7 @@ fn is_around(dom: &Dom, outer: NodeId, inner: NodeId) -> bool {
     dom.ancestors(inner).take(3).any(|a| a == outer)
 }
 
-/// Whether a link is in a `<pre>` that is no verse.
+/// Whether a link is in a `<pre>` that holds code, not verse.
 fn is_in_code(dom: &Dom, link: NodeId) -> bool {
     dom.ancestors(link).any(|a| dom.tag(a) == Tag::Pre && !is_verse(dom, a))
 }

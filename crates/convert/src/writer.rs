@@ -88,8 +88,9 @@ impl MarkdownWriter {
         }
     }
 
-    /// Writes a block. If `alternates` is true, a list gets the other kind of marker, so that it does not
-    /// continue the list before it.
+    /// Writes a block. If `alternates` is true, an unordered list gets the other kind of marker, so that it
+    /// does not continue the list before it. Beyond [`MAX_NESTING`] levels, quotations and alerts lose their
+    /// marks.
     fn write_block(&mut self, block: &Block, alternates: bool) {
         match block {
             Block::Heading { level, text } => {
@@ -103,7 +104,9 @@ impl MarkdownWriter {
                 self.write_lines(tex);
                 self.write_line("$$");
             }
-            Block::Quote(blocks) if self.nesting >= MAX_NESTING => self.write_blocks(blocks, false),
+            Block::Quote(blocks) | Block::Alert { blocks, .. } if self.nesting >= MAX_NESTING => {
+                self.write_blocks(blocks, false);
+            }
             Block::Quote(blocks) => self.write_marked("> ", "> ", blocks, false),
             Block::Alert { kind, blocks } => {
                 self.write_line(&format!("> [!{kind}]"));

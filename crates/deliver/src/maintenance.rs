@@ -65,7 +65,8 @@ pub struct MaintenanceOptions {
     /// The retention of each form that has its own, by form name; it replaces `retention`. `None` keeps the
     /// form's submissions forever.
     pub form_retention: BTreeMap<String, Option<Duration>>,
-    /// How long held submissions, except those of a flood, are kept. `None` keeps them forever.
+    /// How long held submissions are kept, except those of a flood and those that the visitor can still
+    /// confirm. `None` keeps them forever.
     pub retention_held: Option<Duration>,
     /// How long unconfirmed entries are kept after their links have expired. `None` keeps them until
     /// `retention_held` removes them.

@@ -167,15 +167,16 @@ fn delivery_text(state: DeliveryState) -> &'static str {
     }
 }
 
-/// Why a channel does not deliver: in a sentence, and the raw reply.
+/// The template values of an obstacle: whether the channel is off, since when, the reason as a sentence, and
+/// the raw reply.
 pub(super) fn obstacle_value(obstacle: &Obstacle, receiver: Receiver, clock: &Clock) -> Value {
     let text = (!obstacle.answer.is_empty()).then(|| describe_failure(receiver, &obstacle.answer));
     let answer = visible(&obstacle.answer);
     context! { off => obstacle.off, since => clock.time(obstacle.since), text, answer }
 }
 
-/// An attempt: in a sentence, and the raw reply with the attempt's number and duration. One without an end is
-/// under way if `is_under_way` is set; otherwise it was interrupted.
+/// The template values of an attempt: a sentence about it, the raw reply, its number and its duration. One
+/// without an end is under way if `is_under_way` is set; otherwise it was interrupted.
 fn attempt_value(attempt: &Attempt, is_under_way: bool, receiver: Receiver, clock: &Clock) -> Value {
     let text = match &attempt.end {
         None if is_under_way => "It is being sent.".to_owned(),

@@ -43,6 +43,7 @@ pub mod mailbox_identity;
 pub mod multipart;
 pub mod parse;
 pub mod schema;
+pub mod search_words;
 pub mod telephone;
 pub mod text;
 pub mod urlencoded;

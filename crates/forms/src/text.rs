@@ -347,6 +347,17 @@ pub fn is_blank(c: char) -> bool {
     c.is_whitespace() || (is_invisible(c) && c <= '\u{ffff}')
 }
 
+/// Replaces each run of white space with a space.
+pub fn single_spaced(chars: impl Iterator<Item = char>) -> impl Iterator<Item = char> {
+    let mut is_after_space = false;
+    chars.filter_map(move |c| {
+        let is_space = c.is_whitespace();
+        let is_repeated = is_space && is_after_space;
+        is_after_space = is_space;
+        (!is_repeated).then_some(if is_space { ' ' } else { c })
+    })
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

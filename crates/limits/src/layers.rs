@@ -25,7 +25,8 @@ pub(super) struct LayerState<T> {
 }
 
 impl<T: Debts> Layers<T> {
-    /// Calls `create`, unless the limiter is disabled, for the initial debts of all sources and networks.
+    /// Layers with the initial debts that `create` returns: of sources, then of networks. If the limiter is
+    /// disabled, does not call `create` and keeps no state.
     pub(super) fn new(is_enabled: bool, create: impl FnOnce() -> [T; 2]) -> Self {
         Self(is_enabled.then(|| {
             let ([sources, networks], counts) = (create(), DecisionCounts::default());

@@ -99,7 +99,7 @@ fn release_ends() {
 #[cfg(target_env = "gnu")]
 fn release_end() {
     let length = usize::try_from(BLOCK_LENGTH).unwrap_or(0);
-    // Freed together at the end: the next block would take the place of a freed one.
+    // Hold each block until the end: if one were freed earlier, the next would take its place.
     let mut held = Vec::new();
     for _ in 0..TRIM_THRESHOLD / BLOCK_LENGTH {
         let mut block = Vec::<u8>::new();

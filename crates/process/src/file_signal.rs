@@ -34,7 +34,7 @@ const STAMP_CHECK_INTERVAL: Duration = Duration::from_millis(500);
 /// Listens for signals through a file.
 pub struct FileSignalListener {
     file: PathBuf,
-    /// `None` if the user has no inotify instances left; by default, the kernel allows 128 per user.
+    /// `None` if inotify cannot be used, usually because the user has no instances left (128 by default).
     inotify: Option<OwnedFd>,
     /// The inotify watch of the file; `None` if the file is missing or cannot be watched.
     watch: Option<i32>,

@@ -16,7 +16,9 @@ pub type TokenKey = [u8; 16];
 const MAX_FEATURES: usize = 120;
 
 /// The tokens of a text, at most [`MAX_TOKENS`]. `features` are the names of its features, and `points` those
-/// of its signals, stored as at most 255. The same text gives the same tokens with the same key.
+/// of its signals, stored as at most 255. Takes the features and their pairs first, at most [`MAX_FEATURES`].
+/// If the words may not all fit, takes them from both ends of the text and drops its middle. The hashes are
+/// sorted and without repetitions. The same text gives the same tokens with the same key.
 pub(super) fn collect(text: &TokenizedText<'_>, features: &[&str], points: u32, key: &TokenKey) -> Tokens {
     let hasher = SipHasher13::new_with_key(key);
     let hash = |bytes: &[u8]| u32::try_from(hasher.hash(bytes) >> 32).unwrap_or_default();

@@ -396,7 +396,11 @@ fn parse_source(source: &SourceFile, text: &str, languages: &[&str]) -> ParsedMa
             let index = find_language(tag, languages);
             if index.is_none() {
                 let line = parsed.lines.get("lang").copied();
-                let fault = Fault::warning(file, line, format!("`{tag}` is not a language of this site"));
+                let fault = Fault::warning(
+                    file,
+                    line,
+                    format!("`lang` is ignored: `{tag}` is not a language of this site"),
+                );
                 let otherwise = || "add it to `site.languages` in frontdesk.toml".to_owned();
                 faults.push(fault.hint(did_you_mean(tag, languages.iter().copied(), otherwise)));
             }

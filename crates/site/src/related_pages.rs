@@ -167,9 +167,10 @@ impl<'a> PageIndex<'a> {
             if page.path == *home { name.to_owned() } else { page.nav_title_or_title().to_owned() }
         };
         let ends = document.path.match_indices('/').map(|(at, _)| &document.path[..=at]);
-        // Skip both home pages: `home` is added below, and `/` is not above pages in another language.
-        let below = ends.filter(|path| *path != "/" && *path != home);
-        let above = std::iter::once(home.as_str()).chain(below).filter_map(|path| self.by_path.get(path));
+        // Leave out both home pages: `home` comes first in any case, and `/` does not contain pages in
+        // another language.
+        let folders = ends.filter(|path| *path != "/" && *path != home);
+        let above = std::iter::once(home.as_str()).chain(folders).filter_map(|path| self.by_path.get(path));
         above.map(|page| NavLink::new(&title(page), page)).collect()
     }
 

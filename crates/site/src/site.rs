@@ -118,7 +118,7 @@ pub struct Site {
     pub pages: Arc<Vec<PageSummary>>,
     /// The languages, the default language first.
     pub languages: Vec<Language>,
-    /// The page for paths without an entry.
+    /// The 404 page, except in the folders of `folder_not_found`.
     pub not_found: Page,
     /// The 404 pages of certain folders, such as that of a language, each with the decoded path of its folder
     /// without a trailing slash. An inner folder comes before those that contain it.

@@ -203,7 +203,8 @@ impl CodeBlock {
     }
 }
 
-/// The class of a line of a unified diff, with a leading space. `line` is escaped HTML.
+/// The class of a line of a unified diff, with a leading space; empty for a context line. `line` is escaped
+/// HTML.
 fn diff_class(line: &str) -> &'static str {
     let is_header = ["+++ ", "--- ", "diff ", "index ", "@@"].iter().any(|start| line.starts_with(start));
     match line.as_bytes().first() {

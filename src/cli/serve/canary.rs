@@ -170,8 +170,9 @@ fn check_readers(url: &DatabaseUrl, digest_at: Option<Time>, has_channels: bool)
             digest.into_iter().chain([judge_readership(readership, before, has_channels)]).collect()
         }
         Err(error) => {
-            let text =
-                format!("the inbox cannot be read, so the delivery of the digest is not known: {error}");
+            let text = format!(
+                "the inbox cannot be read, so neither the digest nor its readers were checked: {error}"
+            );
             vec![step(Step::Digest, "inbox", Outcome::Skipped, text)]
         }
     }

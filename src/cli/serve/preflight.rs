@@ -87,7 +87,7 @@ pub(super) fn require_writable_inbox(store: &Store, config: &Config) -> anyhow::
             None => pages_only.to_owned(),
         };
         let error =
-            anyhow::Error::new(error).context(format!("cannot write to the inbox in {}", config.store.url));
+            anyhow::Error::new(error).context(format!("cannot write to the inbox at {}", config.store.url));
         with_hint(error, hint)
     })
 }

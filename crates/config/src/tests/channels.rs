@@ -270,7 +270,7 @@ fn every_fault_of_a_channel_has_its_line() {
     check(
         "name = \"a\"\nkind = \"maildir\"\npath = \"m\"\nforms = [\"contcat\"]",
         &[
-            "frontdesk.toml:5: `channel.a.forms` must be a list of forms, and there is no form `contcat`: did you mean `contact`?",
+            "frontdesk.toml:5: `channel.a.forms` must be a list of existing forms; there is no form `contcat`: did you mean `contact`?",
         ],
     );
     check(

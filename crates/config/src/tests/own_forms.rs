@@ -49,10 +49,10 @@ fn an_unknown_form_of_a_channel_is_an_error_that_suggests_the_name() {
         ("quote.toml", "title = \"Quote\"\n[[field]]\nname = \"text\"\ntype = \"text\"\nlabel = \"Text\"\n");
     let list = "frontdesk.toml:5: `channel.team.forms` must be a list of forms";
     for (forms, expected) in [
-        ("[\"qoute\"]", ", and there is no form `qoute`: did you mean `quote`?"),
+        ("[\"qoute\"]", "; there is no form `qoute`: did you mean `quote`?"),
         (
             "[\"contact\", \"careers\"]",
-            ", and there is no form `careers`: the forms are \"waitlist\", \"contact\", \"quote\"",
+            "; there is no form `careers`: the forms are \"waitlist\", \"contact\", \"quote\"",
         ),
         ("3", ": \"waitlist\", \"contact\", \"quote\""),
     ] {

@@ -34,7 +34,8 @@ pub(crate) struct Processed {
     pub rows: usize,
     /// Rows that repeated an earlier submission.
     pub repeats: usize,
-    /// New submissions that screening or a flood holds. Unconfirmed ones do not count.
+    /// New submissions that are held by screening or because of a flood. Those held until the visitor
+    /// confirms the address do not count.
     pub held: usize,
     /// New or repeated submissions that are now held because of a flood.
     pub in_flood: usize,

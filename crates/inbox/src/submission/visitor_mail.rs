@@ -32,7 +32,7 @@ pub fn is_visitor_channel(name: &str) -> bool {
 }
 
 named_enum! {
-    /// A limit of mails to visitors per hour. In metrics, its name is the value of a label.
+    /// An hourly limit on the mails sent to visitors. In metrics, its name is the value of a label.
     #[derive(Clone, Copy, Debug, PartialEq, Eq)]
     pub enum MailLimit {
         /// Limits the rate of mails of one kind to all visitors together.

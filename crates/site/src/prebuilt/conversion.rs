@@ -144,7 +144,7 @@ impl Conversion {
         Fault::defect(&page.file.name, panic, consequence)
     }
 
-    /// The Markdown without front matter; empty if it was dropped.
+    /// The Markdown without front matter. Empty if another conversion of the page is used instead.
     pub fn text(&self) -> &str {
         self.markdown.as_deref().and_then(|text| str::from_utf8(text).ok()).unwrap_or_default()
     }

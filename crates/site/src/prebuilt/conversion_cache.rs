@@ -89,8 +89,9 @@ impl ConversionCache {
         if std::mem::replace(&mut state.has_failed, has_failed) { Ok(()) } else { result.map(drop) }
     }
 
-    /// Like [`Self::store`], but returns every failure. Conversions that were not stored remain for the next
-    /// call. Returns whether it came to its end, although `stop` may be set.
+    /// Like [`Self::store`], but returns every failure. Returns true if all new conversions were written and
+    /// unused files removed, and false if `stop` interrupted the writing. After an interruption or a failed
+    /// write, keeps all new conversions for the next call, including those already written.
     fn try_to_store(&self, stop: &AtomicBool) -> io::Result<bool> {
         let (new, used) = {
             let mut state = self.state.lock().unwrap_or_else(PoisonError::into_inner);

@@ -196,7 +196,7 @@ fn wrong_languages_and_keys_are_reported() {
     };
     check(
         "title: X\nlang: fr",
-        "pages/x.md:3: `fr` is not a language of this site\n    hint: add it to `site.languages` in frontdesk.toml",
+        "pages/x.md:3: `lang` is ignored: `fr` is not a language of this site\n    hint: add it to `site.languages` in frontdesk.toml",
     );
     let languages = ["en", "de", "fr"].map(String::from).to_vec();
     let faults = load_site(FILES, &PagesOptions { languages, ..options() }).1;

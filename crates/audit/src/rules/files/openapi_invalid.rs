@@ -96,9 +96,7 @@ fn check_document(api: &OpenApi, file: &Arc<Exchange>, findings: &mut Findings) 
     let mut advise = |message: String| findings.report_as(Severity::Advice, &[file], message);
     for key in ["title", "version"] {
         if document.pointer(&format!("/info/{key}")).and_then(Value::as_str).is_none() {
-            advise(format!(
-                "The API description has no string `info.{key}`, which is required: add the {key}"
-            ));
+            advise(format!("`info.{key}` in the API description is required: set it to a string"));
         }
     }
     let paths = document.get("paths").and_then(Value::as_object).into_iter().flatten();

@@ -19,8 +19,9 @@ pub(super) static RULE: Rule = Rule {
     check,
 };
 
-/// Reports each single-line `Accept` header of the survey for which the origin sends the representation with
-/// less weight.
+/// Reports the request that prefers HTML and lists it last if it gets Markdown, and the one that prefers
+/// Markdown and lists it last if it gets HTML. The survey sends both only if a simpler request got the wrong
+/// representation. Responses from caches do not count.
 fn check(survey: &Survey, findings: &mut Findings) {
     let negotiation = &survey.negotiation;
     for (exchange, got, name, right) in [

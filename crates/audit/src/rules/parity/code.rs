@@ -115,8 +115,9 @@ pub(super) fn lost_indentation<'a>(comparison: &'a Comparison<'_>) -> Option<&'a
     })
 }
 
-/// The first line of code that is indented more than another line after the first. Templates indent all lines
-/// but the first by accident.
+/// The first line, apart from the first line of the code, that is indented more than another such line;
+/// `None` if there is none. Blank lines are ignored. The first line does not count, because templates often
+/// indent all lines but that one by accident.
 fn indented_line(code: &str) -> Option<&str> {
     let lines = || code.lines().skip(1).filter(|line| !line.trim().is_empty());
     let indentation = |line: &str| line.len() - line.trim_start().len();

@@ -87,7 +87,8 @@ impl Transaction<'_> {
         Ok(())
     }
 
-    /// The progress of a test submission. If its run has ended, the submission counts as not accepted.
+    /// The progress of a test submission. Not accepted if the nonce is unknown, such as after the end of its
+    /// run, which removes it.
     pub fn canary_progress(&self, nonce: &Hash) -> Result<CanaryProgress, StoreError> {
         let columns = "accepted_at IS NOT NULL AS is_accepted, processed_at IS NOT NULL AS is_processed";
         let row = self.sql.row(&format!("SELECT {columns} FROM canary WHERE nonce = ?1"), values![nonce])?;
@@ -95,7 +96,7 @@ impl Transaction<'_> {
         Ok(CanaryProgress { is_accepted: row.get("is_accepted")?, is_processed: row.get("is_processed")? })
     }
 
-    /// Removes test submissions that were sent before this time from `intake` and `canary`.
+    /// Removes from `intake` and `canary` the test submissions that were sent before this time.
     pub fn remove_canaries(&self, before: Timestamp) -> Result<(), StoreError> {
         let waiting = "DELETE FROM intake WHERE canary IS NOT NULL AND received_at < ?1";
         self.sql.execute(waiting, values![before])?;

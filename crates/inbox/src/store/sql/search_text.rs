@@ -9,24 +9,8 @@ use super::values;
 use crate::store::error::StoreError;
 use crate::submission::parse_fields;
 use frontdesk_forms::FieldValue;
-use frontdesk_forms::email::ascii_spelling;
-use frontdesk_forms::telephone::telephone_number;
-use frontdesk_forms::text::{fold, folded};
-
-/// Maximum number of words; further ones are ignored.
-const MAX_WORDS: usize = 16;
-
-/// Punctuation that is removed from both ends of each word outside quotes, in the form of [`fold`].
-const PUNCTUATION: &str = ",;:!?.'\"*()[]{}<>|~-\
-    \u{a1}\u{bf}\u{2022}\u{589}\u{60c}\u{61b}\u{61f}\u{6d4}\u{964}\u{965}\u{3001}\u{3002}\u{30fb}\
-    \u{2039}\u{203a}\u{3008}\u{3009}\u{300a}\u{300b}\u{3010}\u{3011}\u{3014}\u{3015}\
-    \u{5be}\u{5c3}\u{104a}\u{104b}\u{1362}\u{17d4}\u{17d5}";
-
-/// Characters that open or close a phrase, besides `"`: double quotation marks and corner brackets.
-const QUOTES: &[char] = &[
-    '\u{ab}', '\u{bb}', '\u{201c}', '\u{201d}', '\u{201e}', '\u{201f}', '\u{300c}', '\u{300d}', '\u{300e}',
-    '\u{300f}', '\u{301d}', '\u{301e}', '\u{301f}', '\u{ff02}', '\u{ff62}', '\u{ff63}',
-];
+use frontdesk_forms::search_words::search_words;
+use frontdesk_forms::text::{fold, folded, single_spaced};
 
 /// Words to find in the fields and notes of submissions, in the form of [`fold`]: regardless of case and
 /// diacritics. All of them must occur, in any order, also as parts of longer words. White space in phrases
@@ -43,17 +27,7 @@ impl SearchText {
     /// `mailto:` around words outside quotes, and ignores words beyond the first 16. Fails if there is no
     /// word.
     pub fn parse(text: &str) -> Result<SearchText, &'static str> {
-        let mut words = Vec::new();
-        // Every second part is between quotes. An unclosed quote extends to the end of the text.
-        for (at, part) in split_at_quotes(text).into_iter().enumerate() {
-            if at % 2 == 1 {
-                words.push(vec![single_spaced(fold(part).trim().chars()).collect()]);
-            } else {
-                words.extend(words_with_spellings(part));
-            }
-        }
-        words.retain(|word: &Vec<String>| !word[0].is_empty());
-        words.truncate(MAX_WORDS);
+        let words = search_words(text);
         (!words.is_empty()).then_some(SearchText { words }).ok_or("it has no letter or digit to search for")
     }
 
@@ -111,75 +85,9 @@ impl SearchText {
     }
 }
 
-/// Splits a text at `"` and [`QUOTES`]. A mark between two Hebrew letters belongs to an acronym.
-fn split_at_quotes(text: &str) -> Vec<&str> {
-    let is_hebrew = |c: Option<char>| matches!(c, Some('\u{5d0}'..='\u{5ea}'));
-    let mut parts = Vec::new();
-    let mut begin = 0;
-    for (at, mark) in text.match_indices(|c| c == '"' || QUOTES.contains(&c)) {
-        let end = at + mark.len();
-        if !(is_hebrew(text[..at].chars().next_back()) && is_hebrew(text[end..].chars().next())) {
-            parts.push(&text[begin..at]);
-            begin = end;
-        }
-    }
-    parts.push(&text[begin..]);
-    parts
-}
-
-/// The words of a text without quotes, each with its spellings. Consecutive words of digits that together may
-/// be a telephone number also have its digits as a spelling.
-fn words_with_spellings(text: &str) -> Vec<Vec<String>> {
-    let bare = |word: &str| word.trim_matches(is_punctuation).to_owned();
-    let may_be_in_number =
-        |word: &str| fold(&bare(word)).chars().all(|c| c.is_ascii_digit() || "+().-/[]".contains(c));
-    let words: Vec<&str> = text.split_whitespace().collect();
-    let runs = words.chunk_by(|first, second| may_be_in_number(first) && may_be_in_number(second));
-    let spellings = runs.flat_map(|run| {
-        let digits = significant_digits(&bare(&run.join(" ")));
-        let words = run.iter().map(|word| without_mailto(&bare(word)).to_owned());
-        words.filter(|word| !word.is_empty()).map(move |word| {
-            let others = ascii_spelling(&word).map(|word| fold(&word)).into_iter().chain(digits.clone());
-            std::iter::once(fold(&word)).chain(others).collect()
-        })
-    });
-    spellings.collect()
-}
-
-fn is_punctuation(c: char) -> bool {
-    folded(c.encode_utf8(&mut [0; 4])).all(|c| PUNCTUATION.contains(c))
-}
-
-/// An address without the scheme of a link to it.
-fn without_mailto(word: &str) -> &str {
-    match word.split_once(':') {
-        Some((scheme, address)) if scheme.eq_ignore_ascii_case("mailto") => address,
-        _ => word,
-    }
-}
-
-/// The digits of a telephone number, at least five, as in its normal form and without zeros at the beginning.
-/// They occur in the national and in the international form of a national number.
-fn significant_digits(text: &str) -> Option<String> {
-    let number = telephone_number(text)?;
-    let digits = number.split(';').next().unwrap_or_default().trim_start_matches(['+', '0']);
-    (digits.len() >= 5).then(|| digits.to_owned())
-}
-
 /// Applies [`fold`] to a text, and replaces each run of white space with a space.
 fn comparable(text: &str) -> String {
     single_spaced(fold(text).chars()).collect()
-}
-
-/// Replaces each run of white space with a space.
-fn single_spaced(chars: impl Iterator<Item = char>) -> impl Iterator<Item = char> {
-    let mut is_after_space = false;
-    chars.filter_map(move |c| {
-        let is_space = c.is_whitespace();
-        let is_repeated = is_space && is_after_space;
-        is_after_space = is_space;
-        (!is_repeated).then_some(if is_space { ' ' } else { c })
-    })
 }
 
 impl InboxReader {
@@ -263,7 +171,7 @@ mod tests {
                     || words.are_in(&[], "von b\u{fc}cher.example f\u{fc}r ada@b\u{fc}cher.example")
             );
         }
-        assert_eq!(SearchText::parse(&"a ".repeat(99)).unwrap().words.len(), MAX_WORDS);
+        assert_eq!(SearchText::parse(&"a ".repeat(99)).unwrap().words.len(), 16);
     }
 
     /// Checks which searches find a value, also in JSON.
