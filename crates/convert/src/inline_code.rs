@@ -5,16 +5,20 @@ use std::collections::BTreeSet;
 use super::dom::{DOCUMENT, Dom, Tag};
 use super::parse::parse;
 
-/// The inline code of a page, without duplicates.
+/// The inline code of a page and of the documents in `srcdoc` attributes, without duplicates. Such a document
+/// inherits the page's policy.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Embedded {
     /// The contents of inline `<script>` elements, except those that are only data.
     pub scripts: BTreeSet<String>,
     /// The values of event handlers such as `onclick`: of all attributes whose names begin with `on`.
     pub handlers: BTreeSet<String>,
-    /// Whether a `<meta>` element declares a content security policy.
+    /// Whether a `<meta>` element of the page itself declares a content security policy.
     pub has_policy: bool,
 }
+
+/// Maximum number of documents in `srcdoc` attributes around another one.
+const MAX_DEPTH: usize = 3;
 
 impl Embedded {
     /// Collects the code of an HTML file that is not converted.
@@ -24,6 +28,11 @@ impl Embedded {
 
     /// Collects the code of a page. Call this before anything is removed from the tree.
     pub(super) fn read(dom: &Dom) -> Self {
+        Self::read_nested(dom, 0)
+    }
+
+    /// Collects the code of a document inside `depth` others.
+    fn read_nested(dom: &Dom, depth: usize) -> Self {
         let mut found = Self::default();
         for id in dom.descendants(DOCUMENT) {
             match dom.tag(id) {
@@ -35,6 +44,13 @@ impl Embedded {
                 Tag::Meta => {
                     let equiv = dom.attribute(id, "http-equiv").unwrap_or_default();
                     found.has_policy |= equiv.eq_ignore_ascii_case("content-security-policy");
+                }
+                Tag::Iframe if depth < MAX_DEPTH => {
+                    if let Some(html) = dom.attribute(id, "srcdoc") {
+                        let inner = Self::read_nested(&parse(html), depth + 1);
+                        found.scripts.extend(inner.scripts);
+                        found.handlers.extend(inner.handlers);
+                    }
                 }
                 _ => {}
             }
@@ -76,5 +92,17 @@ mod tests {
         assert_eq!(texts(&found.handlers), ["h()"]);
         assert!(found.has_policy);
         assert_eq!(Embedded::of_html("<p style='i'>x<style>f</style>"), Embedded::default());
+    }
+
+    #[test]
+    fn code_of_documents_in_srcdoc_is_collected() {
+        let found = Embedded::of_html(
+            "<iframe srcdoc='&lt;meta http-equiv=Content-Security-Policy content=x>&lt;script>a &amp;&amp; b&lt;/script>\
+             &lt;p onclick=&quot;h()&quot;>&lt;iframe srcdoc=\"&lt;script>c&lt;/script>\">&lt;/iframe>'></iframe>\
+             <iframe src=/x></iframe><p srcdoc='&lt;script>d&lt;/script>'>",
+        );
+        assert_eq!(found.scripts.iter().collect::<Vec<_>>(), ["a && b", "c"]);
+        assert_eq!(found.handlers.iter().collect::<Vec<_>>(), ["h()"]);
+        assert!(!found.has_policy);
     }
 }
