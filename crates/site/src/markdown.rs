@@ -1,5 +1,7 @@
 //! Renders a page's Markdown body to HTML, and to Markdown with absolute links.
 
+mod alerts;
+
 use std::hash::{DefaultHasher, Hash as _, Hasher as _};
 use std::ops::Range;
 
@@ -120,8 +122,8 @@ pub struct Heading {
 /// source.
 pub type HighlightCache<'a> = HashMap<Hash, &'a str>;
 
-/// Renders `body`, which begins on line `first_line` of its file. `words` has the accessible names of tables
-/// and tasks, and the quotation marks.
+/// Renders `body`, which begins on line `first_line` of its file. `words` has the accessible names of tables,
+/// tasks and links back from footnotes, the titles of alerts, and the quotation marks.
 ///
 /// The syntax is GitHub Flavored Markdown with footnotes, alerts, formulas and typographic quotes. Raw HTML
 /// is kept, because the author is the operator. Comments are removed, but the HTML keeps HTML comments. Code
@@ -159,6 +161,7 @@ pub fn render(
         rendered: RenderedBody::default(),
     };
     quotes::localize(root, &work.source, words.get("quotation_marks"));
+    alerts::localize(root, &work.source, words);
     for (position, message, hint) in show_unclosed_html(root) {
         work.warn(position, message, hint);
     }
@@ -194,12 +197,7 @@ pub fn render(
     plugins.render.heading_adapter = Some(&headings);
     // Writing to a string cannot fail.
     let _ = comrak::format_html_with_plugins(root, &options, &mut rendered.html, &plugins);
-    if let Some((before, after)) = rendered.html.split_once(LINK_BACK) {
-        // The stylesheet adds the arrow of the link back, so that the arrow is not part of the footnote's
-        // text.
-        let parts = after.split(LINK_BACK).map(|part| part.replacen("\">↩", "\">", 1));
-        rendered.html = parts.fold(before.to_owned(), |html, part| html + LINK_BACK + &part);
-    }
+    alerts::label_links_back(&mut rendered.html, words);
     if work.has_aligned_cells {
         // Replace `align` with a class: the attribute is obsolete, and the policy forbids inline styles.
         rendered.html =
@@ -660,9 +658,6 @@ impl<'a> BodyRenderer<'a, '_> {
 /// The `sizes` of images: the theme shows them as wide as the text column, or as the window if it is
 /// narrower.
 const IMAGE_SIZES: &str = "(min-width: 56rem) 52rem, 100vw";
-
-/// The attributes of the links from a footnote to its references.
-const LINK_BACK: &str = " class=\"footnote-backref\" data-footnote-backref ";
 
 const NO_ALTERNATIVE: &str = "describe the image between the brackets, as in `![Two servers](servers.svg)`; for mere decoration, write \
      `<img src=\"…\" alt=\"\">`";
