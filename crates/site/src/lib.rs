@@ -53,6 +53,7 @@ mod mail_text;
 mod plain_page;
 
 // Builds: the output of site generators, with its rules for redirects and headers.
+mod header_rules;
 mod prebuilt;
 mod redirects;
 

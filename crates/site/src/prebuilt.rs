@@ -34,10 +34,11 @@ pub(super) use self::conversion_cache::CachePlaces;
 pub use self::conversion_cache::ConversionCache;
 use self::converter::PageConverter;
 use self::forms::FormTexts;
-use self::headers::{HTML_TYPES, apply_to_rewrites, html_headers, restrict_content_type, with_headers};
+use self::headers::{HTML_TYPES, apply_to_rewrites, html_headers};
 use self::html_pages::{Fragment, HtmlPage, separate_fragments};
 use self::urls::{find_missing_base, not_found_folder, redirect_names, report_shadowed, twin_names};
 use super::file::{Blob, Cache, File, cors_header, document_version, noindex_header};
+use super::header_rules::{at_path, restrict_content_type, with_headers};
 use super::live_reload::{add_reload_script, end_of_head, insert_at};
 use super::options::{BuildOptions, PageForm, PagesOptions};
 use super::path::encode;
@@ -644,11 +645,13 @@ impl Prebuilt {
         for (folder, page) in self.not_found {
             site.set_not_found(&folder, page);
         }
+        site.header_rules.clone_from(&self.headers);
         for PrebuiltPage { path, page, summary, twins, redirects, .. } in self.pages {
             site.page_count += 1;
             site.list_page(summary);
             for twin in twins {
-                let entry = SiteEntry::File(page.markdown.clone(), Role::Twin(page.path.clone()));
+                let markdown = at_path(page.markdown.clone(), &self.headers, &twin);
+                let entry = SiteEntry::File(markdown, Role::Twin(page.path.clone()));
                 // Replace the build's Markdown file at this path, from which `page.markdown` was composed.
                 let is_own = self.files.remove(&twin).is_some();
                 if is_own || !site.entries.contains_key(twin.as_str()) {

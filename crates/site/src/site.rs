@@ -14,13 +14,14 @@ use jiff::civil::Date;
 use super::confirm::ConfirmPage;
 use super::file::{Encoded, Encodings, File, encode_strongly};
 use super::form_answer::{FormPage, FormPages, THANKS};
+use super::header_rules::at_path;
 use super::images::LargeImage;
 use super::language::Language;
 use super::options::PagesOptions;
 use super::path;
 use super::redirects::is_circular;
 use super::rules::rewrite_headers::RewriteHeaders;
-use super::rules::{RedirectRule, RuleList};
+use super::rules::{HeaderRule, RedirectRule, RuleList};
 use super::schedule::ScheduledPage;
 use frontdesk_forms::FormSet;
 use frontdesk_process::maps::{HashMap, HashSet};
@@ -151,6 +152,8 @@ pub struct Site {
     rules: RuleList<RedirectRule>,
     /// The rules that require query parameters, in order. They take precedence over all other rules.
     query_rules: RuleList<RedirectRule>,
+    /// The rules of the build's `_headers`, for the generated resources that are inserted later.
+    pub(super) header_rules: RuleList<HeaderRule>,
     /// The headers of paths that a rule rewrites.
     pub(super) rewrite_headers: RewriteHeaders<SiteEntry>,
     /// The images with variants for smaller screens.
@@ -182,6 +185,7 @@ impl Site {
             form_pages: FormPages::default(),
             rules: RuleList::default(),
             query_rules: RuleList::default(),
+            header_rules: RuleList::default(),
             rewrite_headers: RewriteHeaders::default(),
             large_images: Vec::new(),
             spills: Vec::new(),
@@ -442,9 +446,11 @@ impl Site {
         Arc::make_mut(&mut self.pages).extend(summary);
     }
 
-    /// Inserts a resource, unless there is an entry at the path, such as a file of the operator.
+    /// Inserts a resource, unless there is an entry at the path, such as a file of the operator. The build's
+    /// rules for headers apply to it.
     pub fn insert_resource(&mut self, path: &str, file: impl Into<Arc<File>>) {
-        self.entries.entry(path.into()).or_insert_with(|| SiteEntry::File(file.into(), Role::Resource));
+        let file = || at_path(file.into(), &self.header_rules, path);
+        self.entries.entry(path.into()).or_insert_with(|| SiteEntry::File(file(), Role::Resource));
     }
 
     /// Reuses the files of an earlier site that have the same path, headers and content, and with them their

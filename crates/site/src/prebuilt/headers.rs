@@ -1,11 +1,12 @@
-//! Applies the rules of `_headers` to the files of a build.
+//! The headers of a build's pages and of the paths that its rules rewrite.
 
 use std::sync::Arc;
 
-use http::header::{CONTENT_SECURITY_POLICY, CONTENT_TYPE, LINK};
+use http::header::{CONTENT_SECURITY_POLICY, LINK};
 use http::{HeaderName, HeaderValue, StatusCode};
 
 use crate::file::File;
+use crate::header_rules::{restrict_content_type, with_headers};
 use crate::rules::rewrite_headers::RewriteHeaders;
 use crate::rules::{HeaderRule, RedirectRule, RuleList, headers_for};
 use crate::site::{Page, Site, SiteEntry};
@@ -23,40 +24,8 @@ pub(super) fn html_headers(policy: &str) -> Vec<(HeaderName, HeaderValue)> {
     ]
 }
 
-/// Replaces the headers of a file with `headers` and those of the rules that match `path`. The rules take
-/// precedence, but their `Link`, which is ASCII, is appended to that of the file.
-pub(super) fn with_headers(
-    mut file: File,
-    mut headers: Vec<(HeaderName, HeaderValue)>,
-    rules: &RuleList<HeaderRule>,
-    path: &str,
-) -> File {
-    for (name, value) in headers_for(rules, path) {
-        headers.retain(|(own, _)| *own != name);
-        if name == LINK {
-            let ours = file.link.take().unwrap_or_default();
-            let both = [&*String::from_utf8_lossy(&ours), &*String::from_utf8_lossy(value.as_bytes())];
-            file = file.with_link(both.join(if ours.is_empty() { "" } else { ", " }));
-        } else {
-            headers.push((name, value));
-        }
-    }
-    file.headers = headers;
-    file
-}
-
 /// The media types that a rule's `Content-Type` may give to a page.
 pub(super) const HTML_TYPES: [&str; 2] = ["text/html", "application/xhtml+xml"];
-
-/// Removes a `Content-Type` that is not among `permitted`: rules for the HTML also apply to the Markdown at
-/// the same URL.
-pub(super) fn restrict_content_type(file: &mut File, permitted: &[&str]) {
-    file.headers.retain(|(name, value)| {
-        let media_type = value.to_str().unwrap_or_default().split(';').next().unwrap_or_default();
-        name != CONTENT_TYPE
-            || permitted.iter().any(|permitted| permitted.eq_ignore_ascii_case(media_type.trim()))
-    });
-}
 
 /// Makes the site serve rewritten paths with the headers of the rules for these paths, instead of those for
 /// the path of the page or file. Prepares the headers only for one example path of each rule; another path

@@ -6,6 +6,7 @@ use std::path::Path;
 
 use super::*;
 use crate::file::noindex_header;
+use crate::resources::{ResourceCache, ResourceOptions};
 use crate::{LoadCache, LoadResult, RulesDialect};
 
 mod restart;
@@ -583,6 +584,45 @@ fn pages_of_a_build_state_the_preferences_unless_its_rules_do() {
     assert_eq!(usage(&site, "/"), ["train-ai=n", "train-ai=n"]);
     assert_eq!(usage(&site, "/own/"), ["search=n", "search=n"]);
     assert!(markdown(&site, "/").ends_with("Written\n"));
+}
+
+#[test]
+fn rules_apply_to_generated_files_at_their_own_paths() {
+    let rules = "/*\n  X-All: 1\n  Link: </a>; rel=next\n  Content-Type: text/html\n/b\n  X-Robots-Tag: noindex\n\
+                 /*.md\n  X-Robots-Tag: none\n/llms.txt\n  Content-Type: text/markdown\n  Cache-Control: no-store\n";
+    let mut bench = Bench::new(&[
+        ("index.html", &page("Home", "<p>Text</p>")),
+        ("b.html", &page("B", "<p>Text</p>")),
+        ("w.html", &page("W", "<p>Text</p>")),
+        ("w.md", "Written\n"),
+        ("_headers", rules),
+    ]);
+    let mut site = bench.site();
+    ResourceCache::default().add_resources(&mut site, &bench.options, &ResourceOptions::default());
+    let headers = |file: &File| {
+        let headers = file
+            .headers
+            .iter()
+            .filter(|(name, _)| name != CONTENT_SECURITY_POLICY)
+            .map(|(name, value)| (name.as_str(), value.to_str().expect("ASCII")));
+        let mut lines: Vec<_> = headers.map(|(name, value)| format!("{name}: {value}")).collect();
+        lines.sort();
+        (lines.join(", "), String::from_utf8_lossy(file.link.as_deref().unwrap_or_default()).into_owned())
+    };
+    for (path, expected) in [
+        ("/b.md", "x-all: 1, x-robots-tag: none"),
+        ("/w.md", "x-all: 1, x-robots-tag: none"),
+        ("/index.md", "x-all: 1, x-robots-tag: none"),
+        ("/llms.txt", "cache-control: no-store, content-type: text/markdown, x-all: 1"),
+        ("/openapi.json", "x-all: 1"),
+    ] {
+        let Some(SiteEntry::File(file, _)) = site.get(path) else { panic!("no file {path}") };
+        let (found, link) = headers(file);
+        assert_eq!(found, expected, "{path}");
+        assert_eq!(link.matches("</a>; rel=next").count(), 1, "{path}: {link}");
+    }
+    let of_page = headers(site.markdown("/b").expect("a page")).0;
+    assert_eq!(of_page, "x-all: 1, x-robots-tag: noindex");
 }
 
 #[test]
