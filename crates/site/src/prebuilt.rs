@@ -13,6 +13,7 @@ mod forms;
 mod headers;
 mod home_page;
 mod html_pages;
+mod robots;
 mod urls;
 
 use std::collections::{BTreeMap, HashMap, HashSet};
@@ -36,6 +37,7 @@ use self::converter::PageConverter;
 use self::forms::FormTexts;
 use self::headers::{HTML_TYPES, apply_to_rewrites, html_headers};
 use self::html_pages::{Fragment, HtmlPage, separate_fragments};
+use self::robots::RobotsRules;
 use self::urls::{find_missing_base, not_found_folder, redirect_names, report_shadowed, twin_names};
 use super::file::{Blob, Cache, File, cors_header, document_version, noindex_header};
 use super::header_rules::{at_path, restrict_content_type, with_headers};
@@ -225,12 +227,15 @@ impl BuildCache {
         prebuilt.remove_sources(&pages, &converted, faults);
         let site_name = common_site_name(converted.iter().map(|page| page.facts.declared_title.as_deref()));
         let names = prebuilt.assign_names(&pages, &options.reserved);
+        forms::report_endpoints(&pages, &options.form_set, faults);
+        let robots = prebuilt.files.get("/robots.txt").map(|file| file.unencoded().bytes.clone());
         let originals = find_originals(&pages, &converted, &build.mount);
         let context = ComposeContext {
             build,
             options,
             headers: &headers,
             site_name: site_name.as_deref(),
+            robots: &RobotsRules::parse(&String::from_utf8_lossy(&robots.unwrap_or_default())),
             spill: &self.places.spill,
         };
         let all: Vec<_> = pages.iter().zip(converted).zip(names.into_iter().zip(originals)).collect();
@@ -402,6 +407,7 @@ struct ComposeContext<'a> {
     headers: &'a RuleList<HeaderRule>,
     /// The name of the site, which is removed from titles.
     site_name: Option<&'a str>,
+    robots: &'a RobotsRules,
     spill: &'a PageSpill,
 }
 
@@ -417,7 +423,7 @@ fn depends_on(page: &Facts, name: &str) -> bool {
 /// replaces the converted Markdown. The first of `twins` is the main path of the Markdown, and `original` the
 /// URL of the canonical page, if that is another one. A 404 page has no `Link` of its own. These pages have
 /// no summary: 404 pages, the page for the status 500, pages without a title other than the home page, those
-/// with an `original`, and those that their metadata or headers exclude from indexes.
+/// with an `original`, and those that their metadata, headers or `robots.txt` exclude from indexes.
 fn compose_page(
     source: &HtmlPage<'_>,
     converted: &Conversion,
@@ -426,7 +432,7 @@ fn compose_page(
     original: Option<&str>,
     context: &ComposeContext<'_>,
 ) -> PrebuiltPage {
-    let &ComposeContext { build, options, headers: rules, site_name, .. } = context;
+    let &ComposeContext { build, options, headers: rules, site_name, robots, .. } = context;
     let path = encode(&source.path).into_owned();
     let twin = encode(&twins[0]).into_owned();
     let mut metadata = converted.facts.metadata.clone();
@@ -444,6 +450,8 @@ fn compose_page(
     let mut canonical = format!("<{}>; rel=\"canonical\"", original.unwrap_or(&source.url));
     let noindex = metadata.is_unlisted.then(noindex_header);
     metadata.is_unlisted |= original.is_some();
+    let file_path = format!("{}{}", build.mount, source.name());
+    metadata.is_unlisted |= robots.forbids(&source.path) || robots.forbids(&file_path);
     // Do not list the page that a server sends with the status 500.
     metadata.is_unlisted |= ["500.html", "500/index.html"].contains(&source.name());
     if not_found_folder(source.name()).is_some() {

@@ -8,6 +8,7 @@ use super::*;
 use crate::file::noindex_header;
 use crate::resources::{ResourceCache, ResourceOptions};
 use crate::{LoadCache, LoadResult, RulesDialect};
+use frontdesk_forms::FormSet;
 
 mod restart;
 
@@ -1083,6 +1084,34 @@ fn pages_that_forbid_indexing_are_served_and_not_listed() {
     for path in ["/a", "/b", "/drafts/d"] {
         assert!(describe(&site, path).starts_with("page "), "{path}");
     }
+}
+
+#[test]
+fn pages_that_crawlers_must_not_fetch_are_not_listed() {
+    let text = page("Title", "<p>Text</p>");
+    let mut bench = Bench::new(&[
+        ("index.html", &text),
+        ("secret.html", &text),
+        ("own/a.html", &text),
+        ("own/b/index.html", &text),
+        ("robots.txt", "User-agent: *\nDisallow: /secret.html\nDisallow: /own/\nAllow: /own/b/\n"),
+    ]);
+    let site = bench.site();
+    let listed: Vec<&str> = site.pages.iter().map(|page| page.path.as_str()).collect();
+    assert_eq!(listed, ["/", "/own/b/"]);
+    assert!(describe(&site, "/secret").starts_with("page "));
+}
+
+#[test]
+fn pages_at_the_endpoints_of_forms_are_reported() {
+    let text = page("Title", "<p>Text</p>");
+    let mut bench =
+        Bench::new(&[("index.html", &text), ("api/contact.html", &text), ("api/waitlist/index.html", &text)]);
+    bench.options.form_set = FormSet::built_in().clone();
+    let said: Vec<String> = bench.load().faults.iter().map(ToString::to_string).collect();
+    let expected =
+        "api/contact.html: the page cannot be reached: `/api/contact` is the endpoint of the form `contact`";
+    assert!(said.len() == 1 && said[0].starts_with(expected), "{said:?}");
 }
 
 #[test]
