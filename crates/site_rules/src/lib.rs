@@ -6,10 +6,12 @@
 //! not.
 
 pub mod build_policy;
+pub mod build_urls;
 pub mod content_origins;
 pub mod path;
 mod pattern;
 pub mod rewrite_headers;
+pub mod robots_rules;
 pub mod rule_files;
 mod rule_index;
 

@@ -7,8 +7,8 @@ use http::Uri;
 
 use super::conversion::Conversion;
 use super::html_pages::HtmlPage;
-use super::urls::not_found_folder;
 use crate::path;
+use crate::rules::build_urls::not_found_folder;
 
 /// For each page, the URL of the page that it names as canonical; `None` if it names itself or none, or if
 /// the URL is ignored.

@@ -6,12 +6,12 @@ use std::collections::HashSet;
 use frontdesk_convert::{Embedded, decode_html, is_fragment};
 
 use super::extensions::LinkSpellings;
-use super::urls::page_path;
 use crate::fault::Fault;
 use crate::html::attributes;
 use crate::options::{BuildOptions, PagesOptions};
 use crate::path::encode;
 use crate::rules::build_policy::content_security_policy;
+use crate::rules::build_urls::page_path;
 use crate::site_files::BuildFile;
 use frontdesk_process::page_spill::PageSpill;
 use frontdesk_process::panics::{self, Panic, Part};

@@ -5,9 +5,10 @@ use crate::path::decode;
 /// The rules of the group for all crawlers (RFC 9309 §2.2): patterns, and whether they allow a path. Empty if
 /// they forbid the home page, as on sites that are not public yet: these would have no lists at all.
 #[derive(Debug, Default)]
-pub(super) struct RobotsRules(Vec<(String, bool)>);
+pub struct RobotsRules(Vec<(String, bool)>);
 
 impl RobotsRules {
+    /// Reads the text of a `robots.txt`. Ignores lines that are not valid.
     pub fn parse(text: &str) -> Self {
         let mut rules = Self::default();
         let (mut applies, mut follows_name) = (false, false);
@@ -33,8 +34,8 @@ impl RobotsRules {
         if rules.forbids("/") { Self::default() } else { rules }
     }
 
-    /// Whether crawlers must not fetch a decoded path: the longest matching pattern decides, and among equally
-    /// long ones the one that allows it.
+    /// Whether crawlers must not fetch a decoded path. The longest matching pattern decides, and among those
+    /// of equal length the one that allows the path.
     pub fn forbids(&self, path: &str) -> bool {
         let matching = self.0.iter().filter(|(pattern, _)| matches(pattern, path));
         matching.max_by_key(|(pattern, allows)| (pattern.len(), *allows)).is_some_and(|(_, allows)| !allows)
