@@ -227,15 +227,13 @@ impl BuildCache {
         prebuilt.remove_sources(&pages, &converted, faults);
         let site_name = common_site_name(converted.iter().map(|page| page.facts.declared_title.as_deref()));
         let names = prebuilt.assign_names(&pages, &options.reserved);
-        forms::report_endpoints(&pages, &options.form_set, faults);
-        let robots = prebuilt.files.get("/robots.txt").map(|file| file.unencoded().bytes.clone());
         let originals = find_originals(&pages, &converted, &build.mount);
         let context = ComposeContext {
             build,
             options,
             headers: &headers,
             site_name: site_name.as_deref(),
-            robots: &RobotsRules::parse(&String::from_utf8_lossy(&robots.unwrap_or_default())),
+            robots: prebuilt.robots_rules(),
             spill: &self.places.spill,
         };
         let all: Vec<_> = pages.iter().zip(converted).zip(names.into_iter().zip(originals)).collect();
@@ -407,7 +405,7 @@ struct ComposeContext<'a> {
     headers: &'a RuleList<HeaderRule>,
     /// The name of the site, which is removed from titles.
     site_name: Option<&'a str>,
-    robots: &'a RobotsRules,
+    robots: RobotsRules,
     spill: &'a PageSpill,
 }
 
@@ -432,7 +430,7 @@ fn compose_page(
     original: Option<&str>,
     context: &ComposeContext<'_>,
 ) -> PrebuiltPage {
-    let &ComposeContext { build, options, headers: rules, site_name, robots, .. } = context;
+    let &ComposeContext { build, options, headers: rules, site_name, ref robots, .. } = context;
     let path = encode(&source.path).into_owned();
     let twin = encode(&twins[0]).into_owned();
     let mut metadata = converted.facts.metadata.clone();
@@ -557,6 +555,11 @@ impl Prebuilt {
         let new = File::from_blob(media_type_of(&file.name, &file.blob.bytes), cache, file.blob.clone());
         let new = with_headers(new, headers, rules, &path);
         self.files.insert(path, Arc::new(new));
+    }
+
+    /// The rules of the build's `robots.txt`, if it has one.
+    fn robots_rules(&self) -> RobotsRules {
+        self.files.get("/robots.txt").map(|it| RobotsRules::parse(&it.unencoded().bytes)).unwrap_or_default()
     }
 
     /// The paths of each page's Markdown, and the paths that redirect to it. The first page that claims an

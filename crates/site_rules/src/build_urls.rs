@@ -1,13 +1,19 @@
 //! Assigns paths to the files of a build, following the conventions of site generators.
 
 use std::collections::HashSet;
+use std::hash::BuildHasher;
 
 use crate::path;
 
 /// The decoded path of the page in an HTML file. `x/index.html` is at `/x/`, as is `x/index.htm` unless
 /// `names` has the former. `x.html` is at `/x`, or at `/x.html` if it keeps its extension. Other extensions,
 /// such as `.htm` and `.HTML`, always stay.
-pub fn page_path(mount: &str, name: &str, names: &HashSet<&str>, keeps_extension: bool) -> String {
+pub fn page_path(
+    mount: &str,
+    name: &str,
+    names: &HashSet<&str, impl BuildHasher>,
+    keeps_extension: bool,
+) -> String {
     let is_only = || !names.contains(&*format!("{name}l"));
     let folder =
         name.strip_suffix("index.html").or_else(|| name.strip_suffix("index.htm").filter(|_| is_only()));

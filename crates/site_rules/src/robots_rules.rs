@@ -1,5 +1,7 @@
 //! Reads the build's `robots.txt`, because pages that crawlers must not fetch are not listed.
 
+use std::borrow::Cow;
+
 use crate::path::decode;
 
 /// The rules of the group for all crawlers (RFC 9309 §2.2): patterns, and whether they allow a path. Empty if
@@ -9,10 +11,10 @@ pub struct RobotsRules(Vec<(String, bool)>);
 
 impl RobotsRules {
     /// Reads the text of a `robots.txt`. Ignores lines that are not valid.
-    pub fn parse(text: &str) -> Self {
+    pub fn parse(text: &[u8]) -> Self {
         let mut rules = Self::default();
         let (mut applies, mut follows_name) = (false, false);
-        for line in text.lines() {
+        for line in String::from_utf8_lossy(text).lines() {
             let line = line.split('#').next().unwrap_or_default();
             let Some((key, value)) = line.split_once(':') else { continue };
             let value = value.trim();
@@ -24,7 +26,7 @@ impl RobotsRules {
                 key @ ("allow" | "disallow") => {
                     follows_name = false;
                     if applies && !value.is_empty() {
-                        let pattern = decode(value).map_or_else(|_| value.to_owned(), |it| it.into_owned());
+                        let pattern = decode(value).map_or_else(|_| value.to_owned(), Cow::into_owned);
                         rules.0.push((pattern, key == "allow"));
                     }
                 }
@@ -79,7 +81,7 @@ mod tests {
             ("User-agent: *\nDisallow: /%C3%BC", "/ü", true),
             ("Disallow: /a", "/a", false),
         ] {
-            assert_eq!(RobotsRules::parse(text).forbids(path), expected, "{text}: {path}");
+            assert_eq!(RobotsRules::parse(text.as_bytes()).forbids(path), expected, "{text}: {path}");
         }
     }
 }

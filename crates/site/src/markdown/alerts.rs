@@ -2,9 +2,9 @@
 
 use comrak::nodes::{AlertType, Node, NodeAlert, NodeValue};
 
-use frontdesk_markdown::source::SourceText;
 use crate::words::WordList;
 use frontdesk_forms::text::escape_html;
+use frontdesk_markdown::source::SourceText;
 
 /// The kinds of alerts, each with its word.
 const KINDS: [(&str, AlertType, &str); 5] = [
@@ -66,8 +66,9 @@ fn recognize(quotation: Node<'_>, source: &SourceText<'_>) -> Option<NodeAlert> 
     if is_escaped || break_after.is_some_and(|node| !is_line(node)) {
         return None;
     }
-    break_after.into_iter().for_each(|node| node.detach());
-    marker.detach();
+    for node in [marker].into_iter().chain(break_after) {
+        node.detach();
+    }
     if paragraph.first_child().is_none() {
         paragraph.detach();
     }

@@ -2,7 +2,6 @@
 
 use std::sync::Arc;
 
-use super::html_pages::HtmlPage;
 use crate::fault::{Fault, did_you_mean};
 use crate::options::{PageForm, no_such_form};
 use frontdesk_convert::Converted;
@@ -49,15 +48,4 @@ pub(super) fn find_forms<'a>(
         }
     }
     found
-}
-
-/// Warns about pages at the endpoints of forms, which take precedence.
-pub(super) fn report_endpoints(pages: &[HtmlPage<'_>], forms: &FormSet, faults: &mut Vec<Fault>) {
-    for page in pages {
-        let Some(form) = forms.iter().find(|form| form.path == page.path) else { continue };
-        let (path, name) = (form.path, form.name);
-        let message = format!("the page cannot be reached: `{path}` is the endpoint of the form `{name}`");
-        let hint = format!("rename the page, or write `enabled = false` below `[forms.{name}]`");
-        faults.push(Fault::warning(page.name(), None, message).hint(hint));
-    }
 }

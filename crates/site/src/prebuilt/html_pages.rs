@@ -13,6 +13,7 @@ use crate::path::encode;
 use crate::rules::build_policy::content_security_policy;
 use crate::rules::build_urls::page_path;
 use crate::site_files::BuildFile;
+use frontdesk_forms::FormSet;
 use frontdesk_process::page_spill::PageSpill;
 use frontdesk_process::panics::{self, Panic, Part};
 use frontdesk_process::parallel::in_parallel;
@@ -46,7 +47,8 @@ pub(super) struct Fragment<'a> {
 }
 
 /// Separates HTML files into pages, which get their paths, and fragments. `others` are the other files of the
-/// build. The links on pages decide which pages keep the extension `.html` in their paths. Reports panics.
+/// build. The links on pages decide which pages keep the extension `.html` in their paths. Reports panics,
+/// and pages at the endpoints of forms.
 pub(super) fn separate_fragments<'a>(
     html: &'a [BuildFile],
     others: &[BuildFile],
@@ -82,7 +84,19 @@ pub(super) fn separate_fragments<'a>(
             pages.push(HtmlPage { file, media_type, path, url });
         }
     }
+    report_endpoints(&pages, &options.form_set, faults);
     (pages, fragments)
+}
+
+/// Warns about pages at the endpoints of forms, which take precedence.
+fn report_endpoints(pages: &[HtmlPage<'_>], forms: &FormSet, faults: &mut Vec<Fault>) {
+    for page in pages {
+        let Some(form) = forms.iter().find(|form| form.path == page.path) else { continue };
+        let (path, name) = (form.path, form.name);
+        let message = format!("the page cannot be reached: `{path}` is the endpoint of the form `{name}`");
+        let hint = format!("rename the page, or write `enabled = false` below `[forms.{name}]`");
+        faults.push(Fault::warning(page.name(), None, message).hint(hint));
+    }
 }
 
 /// The policy of a fragment. If the parser panics, also returns the panic; the inline code is unknown then,
