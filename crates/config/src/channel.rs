@@ -608,7 +608,9 @@ fn parse_email_addresses(raw: &Raw) -> ParseResult<Vec<String>> {
         let address = value::email(&Raw::Text(item.to_owned())).ok()?;
         Some(address).filter(|address| !address.is_empty())
     };
-    let addresses =
-        value::parse_items(raw, "a list of e-mail addresses such as [\"team@example.com\"]", address);
-    addresses.map_err(|expected| value::with_corrected_address(&expected, raw.items().into_iter().flatten()))
+    let expected = "a list of e-mail addresses such as [\"team@example.com\"]";
+    value::parse_items(raw, expected, address).map_err(|error| {
+        let corrected = value::with_corrected_address(expected, raw.items().into_iter().flatten());
+        if corrected == expected { error } else { corrected }
+    })
 }

@@ -67,10 +67,10 @@ pub(crate) fn to_ascii_in_number(c: char) -> char {
 
 /// The normal form of a telephone number: an optional `+`, 5 to 15 digits, and `;ext=` with an extension (RFC
 /// 3966). Blanks, dashes, dots, `/`, parentheses and brackets may separate digits. `tel` may precede the
-/// number. A `+` may follow it, as in texts from right to left. Digits become ASCII. After a country code, a
-/// zero that is not dialed from abroad is dropped: a single one after [`CODES_WITH_TRUNK_ZERO`], and `(0)`
-/// after other codes, except for [`CODES_WITH_ZERO`]. `None` if the text is no telephone number, or has a
-/// control character such as a tab.
+/// number. A `+` may follow it, as in texts from right to left. Digits become ASCII. After the code of a
+/// country whose national numbers begin with a zero that is not dialed from abroad, drops a single zero;
+/// after other codes, drops `(0)`, unless the country dials it. `None` if the text is no telephone number, or
+/// has a control character such as a tab.
 pub fn telephone_number(text: &str) -> Option<String> {
     let text: String = text.chars().map(to_ascii_in_number).collect();
     let is_separator = |c: char| SEPARATORS.contains(c);

@@ -47,14 +47,14 @@ fn a_faulty_form_has_no_further_faults_where_it_is_named() {
 fn an_unknown_form_of_a_channel_is_an_error_that_suggests_the_name() {
     let quote =
         ("quote.toml", "title = \"Quote\"\n[[field]]\nname = \"text\"\ntype = \"text\"\nlabel = \"Text\"\n");
-    let list = "frontdesk.toml:5: `channel.team.forms` must be a list of forms";
+    let list = "frontdesk.toml:5: `channel.team.forms` must be a list of";
     for (forms, expected) in [
-        ("[\"qoute\"]", "; there is no form `qoute`: did you mean `quote`?"),
+        ("[\"qoute\"]", " existing forms; there is no form `qoute`: did you mean `quote`?"),
         (
             "[\"contact\", \"careers\"]",
-            "; there is no form `careers`: the forms are \"waitlist\", \"contact\", \"quote\"",
+            " existing forms; there is no form `careers`: the forms are \"waitlist\", \"contact\", \"quote\"",
         ),
-        ("3", ": \"waitlist\", \"contact\", \"quote\""),
+        ("3", " forms: \"waitlist\", \"contact\", \"quote\""),
     ] {
         let found = errors_of(&format!("{TEAM}forms = {forms}\n"), &[quote], &[]);
         assert_eq!(found, [format!("{list}{expected}")]);
@@ -62,6 +62,6 @@ fn an_unknown_form_of_a_channel_is_an_error_that_suggests_the_name() {
     let text = format!("{TEAM}forms = [\"waitlist\"]\n[forms.waitlist]\nenabled = false\n");
     assert_eq!(
         errors_of(&text, &[], &[]),
-        [format!("{list}, and `waitlist` is switched off: remove it from the list")]
+        [format!("{list} forms that are switched on; `waitlist` is switched off: remove it from the list")]
     );
 }
