@@ -310,7 +310,7 @@ const CRAWLERS: [&str; 13] = [
 
 /// Whether the value of a robots `<meta>`, or of one line of `X-Robots-Tag`, asks not to list the page: one
 /// of its directives is `noindex` or `none`. In the header, the name of a crawler may precede the directives
-/// that it must follow. Those for crawlers other than [`CRAWLERS`] forbid nothing.
+/// that it must follow. Directives for a crawler of no search engine forbid nothing.
 pub fn forbids_index(directives: &str) -> bool {
     let directives = directives.to_ascii_lowercase();
     let mut is_addressed = true;
