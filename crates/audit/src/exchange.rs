@@ -273,7 +273,9 @@ impl Response {
         if start.starts_with("<!doctype html") || start.starts_with("<html") {
             return Representation::Html;
         }
-        let is_xhtml = start.contains("<!doctype html") || start.contains("<html");
+        let is_xhtml = self.media_type() == "application/xhtml+xml"
+            || start.contains("<!doctype html")
+            || start.contains("<html");
         let is_xml = ["<?xml", "<urlset", "<sitemapindex", "<rss", "<feed"];
         if !is_xhtml && is_xml.iter().any(|root| start.starts_with(root)) {
             return Representation::Other;

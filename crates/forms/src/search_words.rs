@@ -24,9 +24,14 @@ const QUOTES: &[char] = &[
 /// between double quotes stay together. Removes punctuation and `mailto:` around words outside quotes.
 pub fn search_words(text: &str) -> Vec<Vec<String>> {
     let mut words = Vec::new();
-    // Every second part is between quotes. An unclosed quote extends to the end of the text.
-    for (at, part) in split_at_quotes(text).into_iter().enumerate() {
-        if at % 2 == 1 {
+    let parts = split_at_quotes(text);
+    // An unclosed `"` extends to the end of the text. Other marks do not, because `24”` is a size in inches.
+    let last = text.len() - parts.last().map_or(0, |part| part.len());
+    let is_open = parts.len() % 2 == 0 && text[..last].ends_with('"');
+    let closed = if is_open { parts.len() } else { parts.len() - 1 };
+    for (at, part) in parts.into_iter().enumerate() {
+        // Every second part is between quotes.
+        if at % 2 == 1 && at < closed {
             words.push(vec![single_spaced(fold(part).trim().chars()).collect()]);
         } else {
             words.extend(words_with_spellings(part));
@@ -85,9 +90,10 @@ fn without_mailto(word: &str) -> &str {
 }
 
 /// The digits of a telephone number, at least five, as in its normal form and without zeros at the beginning.
-/// They occur in the national and in the international form of a national number.
+/// They occur in the national and in the international form of a national number. `None` with an extension,
+/// because dimensions such as `12000x2500` look like one.
 fn significant_digits(text: &str) -> Option<String> {
-    let number = telephone_number(text)?;
-    let digits = number.split(';').next().unwrap_or_default().trim_start_matches(['+', '0']);
+    let number = telephone_number(text).filter(|number| !number.contains(';'))?;
+    let digits = number.trim_start_matches(['+', '0']);
     (digits.len() >= 5).then(|| digits.to_owned())
 }

@@ -114,6 +114,8 @@ fn dialed_digits(number: &str, is_international: bool) -> String {
     let code = if is_international { Some(&*before) } else { before.strip_prefix("00") };
     let is_code = |code: &str| (1..=3).contains(&code.len()) && !code.starts_with('0');
     match code {
+        // In `+38 (0)44`, the zero belongs to the code +380.
+        Some(code) if CODES_WITH_TRUNK_ZERO.contains(&&*format!("{code}0")) => all,
         Some(code) if is_code(code) && !CODES_WITH_ZERO.contains(&code) && all.len() > 5 => {
             before + &digits(after)
         }

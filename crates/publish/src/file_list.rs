@@ -112,6 +112,8 @@ pub struct ServedFolders<'a> {
     pub has_changed: bool,
     /// The error if symbolic links lead to more than `MAX_LINKED` files and folders.
     pub limit_fault: Option<Fault>,
+    /// The errors about rules of other servers that restrict access to files which are published.
+    pub access_faults: Vec<Fault>,
 }
 
 /// The mode of the served folder `part`, or 0777 for a build, whose `part` is empty. The mode of a build says
@@ -138,13 +140,14 @@ impl<'a> ServedFolders<'a> {
         let paths: Vec<PathBuf> = folders.iter().map(|(real, _)| real.clone()).collect();
         let private = publication.private_files(&paths);
         let modes = BTreeMap::new();
-        Self { root, folders, private, served_path, modes, has_changed: false, limit_fault: None }
+        let (limit_fault, access_faults) = (None, Vec::new());
+        Self { root, folders, private, served_path, modes, has_changed: false, limit_fault, access_faults }
     }
 
     /// Lists the files below the folder `part`, sorted by name. Leaves out the operator's private files,
     /// files for the server of a hosting provider and, unless `site.publish` lists them, files whose names
-    /// exclude them. Records these in `publication`, and sets [`Self::has_changed`] and
-    /// [`Self::limit_fault`]. Returns no files if the folder does not exist, which is no fault, or is private
+    /// exclude them. Records these in `publication`, and sets [`Self::has_changed`],
+    /// [`Self::limit_fault`] and [`Self::access_faults`]. Returns no files if the folder does not exist, which is no fault, or is private
     /// itself.
     ///
     /// The folder itself must not be a symbolic link to a place outside the site's folder. Symbolic links
@@ -180,6 +183,7 @@ impl<'a> ServedFolders<'a> {
             place,
             folders: Vec::new(),
             files: Vec::new(),
+            access_faults: Vec::new(),
             linked: 0,
         };
         let readers = restrict_readers(0o444, mode);
@@ -196,8 +200,16 @@ impl<'a> ServedFolders<'a> {
                 listing.served.has_changed = true;
             }
         }
-        let mut files = listing.files;
+        let (mut files, mut access_faults) = (listing.files, listing.access_faults);
         files.sort_unstable_by(|a, b| a.path_in_folder.cmp(&b.path_in_folder));
+        // A rule in a folder without published files, such as one of scripts for another server, protects
+        // nothing here.
+        let folder_of = |fault: &Fault| fault.place.rfind('/').map_or(0, |end| end + 1);
+        access_faults.retain(|fault| {
+            let folder = &fault.place[..folder_of(fault)];
+            files.iter().any(|file| file.path_in_site.starts_with(folder) && file.path_in_site != fault.place)
+        });
+        self.access_faults.append(&mut access_faults);
         files
     }
 
@@ -282,6 +294,7 @@ struct FolderListing<'l, 'a, 'p> {
     place: String,
     folders: Vec<Folder>,
     files: Vec<FoundFile>,
+    access_faults: Vec<Fault>,
     /// The number of files and folders below symbolic links.
     linked: usize,
 }
@@ -476,7 +489,7 @@ impl FolderListing<'_, '_, '_> {
             let message =
                 format!("`{}` restricts access to files, which this server cannot enforce", rule.text);
             let hint = "remove the files, or this rule if they may be public";
-            self.faults.push(Fault::error(place, rule.line, message).hint(hint));
+            self.access_faults.push(Fault::error(place, rule.line, message).hint(hint));
         }
     }
 
@@ -603,7 +616,9 @@ mod tests {
         let options = PublicationOptions::default();
         let mut publication = Publication::new(&options);
         let mut served = ServedFolders::new(root, &SITE_FOLDERS, &publication, &str::to_owned);
-        served.list("static", &mut publication, faults)
+        let files = served.list("static", &mut publication, faults);
+        faults.append(&mut served.access_faults);
+        files
     }
 
     /// Makes `static/link` a symbolic link to `target`, and checks that the site then has the files `found`
@@ -669,6 +684,8 @@ mod tests {
             ("members/a.html", "x"),
             ("members/netlify.toml", "Basic-Auth = \"a:b\""),
             ("node_modules/.htaccess", "Require valid-user"),
+            ("uploads/.htaccess", "Deny from all"),
+            ("uploads/index.php", "<?php"),
             ("package.json", "{}"),
             ("staticwebapp.config.json", routes),
             ("static.json", "{\"today\": 1}"),

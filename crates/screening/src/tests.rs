@@ -333,7 +333,9 @@ fn links_to_the_site_itself_are_no_signs_of_spam() {
     for host in ["www.harbor.example", "Harbor.Example", "shop.harbor.example"] {
         assert_eq!(score(host), 0, "{host}");
     }
-    for host in ["other.example", "myharbor.example", "harbor.example.net"] {
+    for host in
+        ["other.example", "myharbor.example", "harbor.example.net", "www.harbor.example:x_%41@other.example"]
+    {
         assert!(score(host) >= 50, "{host}");
     }
 }
@@ -348,6 +350,7 @@ fn private_mailboxes_of_all_providers_are_equal() {
         let options = ScreeningOptions::default();
         screen(&TokenizedText::new(&entry), &Extras::default(), &RequestSignals::default(), &options).score
     };
+    assert_ne!(score("ada@company.example"), score("ada@gmail.com"));
     for domain in ["hey.com", "bigpond.com", "privaterelay.appleid.com", "yahoo.com.au", "duck.com"] {
         assert_eq!(score(&format!("ada@{domain}")), score("ada@gmail.com"), "{domain}");
     }

@@ -626,10 +626,15 @@ fn parse_link(text: &str, at: usize) -> Option<(TextLink<'_>, usize)> {
     let host_end =
         |from: usize| from + bytes[from..].iter().position(|b| !is_host(b)).unwrap_or(bytes.len() - from);
     let mut end = host_end(host);
-    // Skip a user name, which may look like a domain: `https://example.com@example.net/`.
-    if scheme.is_some() && bytes.get(end) == Some(&b'@') {
-        host = end + 1;
-        end = host_end(host);
+    // Skip a user name and a password, which may look like a domain: `https://example.com:x@example.net/`.
+    if scheme.is_some() {
+        let ends = |b: &u8| b.is_ascii_whitespace() || b"/?#\\<>\"'`()[]{}|".contains(b);
+        let authority = &bytes[host..];
+        let authority = &authority[..authority.iter().position(ends).unwrap_or(authority.len())];
+        if let Some(mark) = authority.iter().rposition(|b| *b == b'@') {
+            host += mark + 1;
+            end = host_end(host);
+        }
     }
     let name = text[host..end].trim_end_matches(['.', '-']);
     let has_path = bytes.get(end) == Some(&b'/');

@@ -225,7 +225,8 @@ impl TextScan {
                 .tokens
                 .iter()
                 .filter_map(|token| if let Token::Link(link) = token { Some(link.domain) } else { None });
-            links.into_iter().any(|link| link.eq_ignore_ascii_case(domain))
+            let is_foreign = |link: &&str| !profile.is_own_domain(link);
+            links.into_iter().filter(is_foreign).any(|link| link.eq_ignore_ascii_case(domain))
         };
         let asks = entry.texts().any(|(_, text)| is_question(text));
         let companies: Vec<&str> = domains.into_iter().filter(is_company).collect();

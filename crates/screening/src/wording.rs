@@ -159,7 +159,7 @@ fn read_words(text: &str, letters: &mut Vec<u32>) {
     end_word(letters);
 }
 
-/// The end of the word at byte `at` if it begins with `www.` in lower case; otherwise `at`.
+/// The end of the word at byte `at` if it begins with `www.`; otherwise `at`.
 fn skip_address(text: &str, at: usize) -> usize {
     if !text.as_bytes()[at..].get(..4).is_some_and(|start| start.eq_ignore_ascii_case(b"www.")) {
         return at;

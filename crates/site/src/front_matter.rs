@@ -146,8 +146,11 @@ const WITHHOLD: &str = "this key does not hide the page; set `draft: true` if th
 /// reads.
 #[rustfmt::skip]
 const ESSENTIAL: &[&str] = &[
-    "title", "draft", "unlisted", "date", "publishDate", "expiryDate", "unpublishDate", "slug", "path", "url",
+    "title", "draft", "unlisted", "date", "publishDate", "expiryDate", "unpublishDate", "slug", "path", "url", "form",
 ];
+
+/// The hint to a publication time with several meanings.
+const LATEST: &str = "the page is published at the latest time that this can mean";
 
 /// The values of `date` that Eleventy replaces with a time of the file, in lower case, and thus in the past.
 const FILE_TIMES: &[&str] = &["last modified", "created", "git last modified", "git created"];
@@ -263,8 +266,15 @@ impl FrontMatterReader<'_> {
         let has_title = self.find(&["title"]).is_some();
         for (key, value) in &self.table {
             let lower = key.to_ascii_lowercase();
-            let as_time = || parse_publication_time(&self.text(key, value, &[])?);
-            let is_date = || lower == "published" && as_time().is_some();
+            let published =
+                Some(()).filter(|()| lower == "published").and_then(|()| self.text(key, value, &[]));
+            let is_date = || published.as_ref().is_some_and(|text| parse_publication_time(text).is_some());
+            if published.as_ref().is_some_and(|text| parse_time(text).is_none()) && is_date() {
+                let message =
+                    "`published` must be a date such as 2026-11-20, or `true` or `false`".to_owned();
+                let fault = Fault::warning(self.place, self.line(key), message);
+                self.faults.push(fault.hint(LATEST));
+            }
             if KEYS.contains(&lower.as_str())
                 || FOREIGN.contains(&lower.as_str())
                 || Visibility::of_key(key, value).is_some()
@@ -393,8 +403,7 @@ impl FrontMatterReader<'_> {
         if is_latest || is_publication && FILE_TIMES.contains(&text.to_ascii_lowercase().as_str()) {
             let message = format!("`{name}` must be {expected}");
             let fault = Fault::warning(self.place, self.line_of(name), message);
-            let hint = "the page is published at the latest time that this can mean";
-            self.faults.push(if is_latest { fault.hint(hint) } else { fault });
+            self.faults.push(if is_latest { fault.hint(LATEST) } else { fault });
         } else {
             self.report_invalid::<()>(name, expected);
         }
@@ -437,12 +446,16 @@ impl FrontMatterReader<'_> {
             Value::Bool(false) => &[],
             _ => std::slice::from_ref(&value),
         };
-        let read = |item: &Value| match item {
+        let read = |(at, item): (usize, &Value)| match item {
             Value::Null => Some(String::new()),
             Value::Bool(flag) if value.is_array() => Some(flag.to_string()),
+            Value::Number(number) => {
+                let earlier = items[..at].iter().filter(|other| other.as_f64() == number.as_f64()).count();
+                Some(self.number_as_written(name, number, earlier))
+            }
             _ => self.text(name, item, fields),
         };
-        let texts: Vec<Option<String>> = items.iter().map(read).collect();
+        let texts: Vec<Option<String>> = items.iter().enumerate().map(read).collect();
         if texts.contains(&None) {
             self.report_invalid::<()>(name, "text or a list of texts");
         }
@@ -559,21 +572,23 @@ impl FrontMatterReader<'_> {
     fn text(&self, name: &str, value: &Value, fields: &[&str]) -> Option<String> {
         match value {
             Value::String(text) => Some(text.split_whitespace().collect::<Vec<_>>().join(" ")),
-            Value::Number(number) => Some(self.number_as_written(name, number)),
+            Value::Number(number) => Some(self.number_as_written(name, number, 0)),
             Value::Object(table) => fields.iter().find_map(|field| self.text(name, table.get(*field)?, &[])),
             _ => None,
         }
     }
 
     /// The number in the value of `name` as the file has it: `1.10` and `007` are not the texts `1.1` and
-    /// `7`. In its shortest form if the file has another notation.
-    fn number_as_written(&self, name: &str, number: &serde_json::Number) -> String {
+    /// `7`. `earlier` is how many equal numbers precede it in the value. In its shortest form if the file has
+    /// another notation.
+    fn number_as_written(&self, name: &str, number: &serde_json::Number, earlier: usize) -> String {
         let first = self.line_of(name).map_or(0, |line| line.saturating_sub(2));
         let is_separator = |c: char| c.is_whitespace() || ",:=[]{}".contains(c);
-        let mut words = self.lines.iter().skip(first).flat_map(|line| line.split(is_separator));
-        let written =
-            words.find(|word| word.parse::<f64>().is_ok_and(|parsed| Some(parsed) == number.as_f64()));
-        written.map_or_else(|| number.to_string(), str::to_owned)
+        let lines = self.lines.iter().skip(first).map(|line| line.split(" #").next().unwrap_or_default());
+        let words = lines.flat_map(|line| line.split(is_separator));
+        let mut written =
+            words.filter(|word| word.parse::<f64>().is_ok_and(|parsed| Some(parsed) == number.as_f64()));
+        written.nth(earlier).map_or_else(|| number.to_string(), str::to_owned)
     }
 
     /// The line of the file that sets `key`.
@@ -704,6 +719,8 @@ mod tests {
             ("tags: [a, null, '']", &["a"]),
             ("tags: [python, 3.12, 3.10, 007]", &["python", "3.12", "3.10", "007"]),
             ("tags:\n  - 3.10\n  - true", &["3.10", "true"]),
+            ("tags: [3.1, 3.10]", &["3.1", "3.10"]),
+            ("tags: # was 3.1\n  - 3.10", &["3.10"]),
             ("tags: [{label: Facebook, permalink: /facebook}]", &["Facebook"]),
             ("tags: 2026", &["2026"]),
             ("tags: false", &[]),

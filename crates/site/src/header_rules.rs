@@ -2,10 +2,11 @@
 
 use std::sync::Arc;
 
+use frontdesk_convert::forbids_index;
 use http::header::{CONTENT_TYPE, LINK};
 use http::{HeaderName, HeaderValue};
 
-use super::file::{File, cors_header};
+use super::file::{File, cors_header, noindex_header};
 use super::rules::{HeaderRule, RuleList, headers_for, removes_header};
 
 /// Replaces the headers of a file with `headers` and those of the rules that match `path`. The rules take
@@ -20,8 +21,23 @@ pub(crate) fn with_headers(
     add_headers(file, headers_for(rules, path))
 }
 
+/// The file with the header that forbids indexing, in addition to other directives for crawlers.
+pub(crate) fn with_noindex(mut file: File) -> File {
+    let (name, noindex) = noindex_header();
+    let others = file.headers.extract_if(.., |(own, _)| *own == name).collect();
+    file.headers.push((name, noindex));
+    add_headers(file, others)
+}
+
+/// Adds headers, which replace those of the same name. `noindex` in [`noindex_header`] stays before other
+/// directives for crawlers.
 fn add_headers(mut file: File, added: Vec<(HeaderName, HeaderValue)>) -> File {
-    for (name, value) in added {
+    for (name, mut value) in added {
+        let is_allowing = || value.to_str().is_ok_and(|value| !forbids_index(value));
+        if file.headers.contains(&noindex_header()) && name == noindex_header().0 && is_allowing() {
+            let both = [noindex_header().1.as_bytes(), b", ", value.as_bytes()].concat();
+            value = HeaderValue::from_bytes(&both).unwrap_or(value);
+        }
         if name == LINK {
             let ours = file.link.take().unwrap_or_default();
             let both = [&*String::from_utf8_lossy(&ours), &*String::from_utf8_lossy(value.as_bytes())];

@@ -38,7 +38,7 @@ use self::headers::{HTML_TYPES, apply_to_rewrites, html_headers};
 use self::html_pages::{Fragment, HtmlPage, separate_fragments};
 use self::urls::{find_missing_base, report_shadowed};
 use super::file::{Blob, Cache, File, cors_header, document_version, noindex_header};
-use super::header_rules::{at_path, restrict_content_type, with_headers};
+use super::header_rules::{at_path, restrict_content_type, with_headers, with_noindex};
 use super::live_reload::{add_reload_script, end_of_head, insert_at};
 use super::options::{BuildOptions, PageForm, PagesOptions};
 use super::path::encode;
@@ -446,10 +446,10 @@ fn compose_page(
 
     let mut html = html_file(source, &converted.facts, &twin, context);
     let mut canonical = format!("<{}>; rel=\"canonical\"", original.unwrap_or(&source.url));
-    let noindex = metadata.is_unlisted.then(noindex_header);
+    let noindex = (metadata.is_unlisted && metadata.redirect.is_none()).then(noindex_header);
     metadata.is_unlisted |= original.is_some();
     let file_path = format!("{}{}", build.mount, source.name());
-    metadata.is_unlisted |= robots.forbids(&source.path) || robots.forbids(&file_path);
+    metadata.is_unlisted |= robots.forbids(&source.path) || robots.forbids_file(&file_path);
     // Do not list the page that a server sends with the status 500.
     metadata.is_unlisted |= ["500.html", "500/index.html"].contains(&source.name());
     if not_found_folder(source.name()).is_some() {
@@ -467,6 +467,9 @@ fn compose_page(
     metadata.is_unlisted |= robots.filter_map(|(_, value)| value.to_str().ok()).any(forbids_index);
     let written = written.map(|file| {
         let mut markdown = file.without_encodings();
+        if noindex.is_some() {
+            markdown = with_noindex(markdown);
+        }
         restrict_content_type(&mut markdown, &["text/markdown"]);
         options.signals.add_to(&mut markdown);
         if markdown.is_like(&file) { file } else { Arc::new(markdown) }
@@ -480,7 +483,7 @@ fn compose_page(
         if !canonical.is_empty() {
             file = file.with_link(canonical);
         }
-        let mut file = with_headers(file, noindex.into_iter().collect(), rules, &source.path);
+        let mut file = with_headers(file, noindex.clone().into_iter().collect(), rules, &source.path);
         restrict_content_type(&mut file, &["text/markdown"]);
         options.signals.add_to(&mut file);
         Arc::new(file)

@@ -222,6 +222,7 @@ impl SiteFiles {
             return Err(FileChanged);
         }
         faults.extend(served.limit_fault.take());
+        faults.append(&mut served.access_faults);
         let sources = found.iter().flat_map(|(part, files)| {
             files.iter().filter(|file| Purpose::of_file(part, file) == Purpose::Source)
         });
@@ -360,7 +361,8 @@ pub(super) struct BuildFile {
 /// Returns the files in a build that are published; reads only the changed ones. Leaves out files that the
 /// pages' [`Audience`] may not read, unless `site.publish` lists them. Updates the cache, and reports
 /// unreadable files. Fails if a file changes meanwhile. `served_path` returns the path at which a file is
-/// served, by its name. Faults of the listing become warnings, except [`ServedFolders::limit_fault`].
+/// served, by its name. Faults of the listing become warnings, except [`ServedFolders::limit_fault`] and
+/// [`ServedFolders::access_faults`].
 pub(super) fn read_build(
     folder: &Path,
     served_path: &dyn Fn(&str) -> String,
@@ -377,6 +379,7 @@ pub(super) fn read_build(
         return Err(FileChanged);
     }
     faults.extend(served.limit_fault.take());
+    faults.append(&mut served.access_faults);
     // Warnings, because the build is served without the files that cannot be published, such as symbolic
     // links to system files.
     faults.extend(unlisted.into_iter().map(|fault| Fault { severity: Severity::Warning, ..fault }));

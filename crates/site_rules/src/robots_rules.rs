@@ -14,7 +14,7 @@ impl RobotsRules {
     pub fn parse(text: &[u8]) -> Self {
         let mut rules = Self::default();
         let (mut applies, mut follows_name) = (false, false);
-        for line in String::from_utf8_lossy(text).lines() {
+        for line in String::from_utf8_lossy(text).trim_start_matches('\u{feff}').lines() {
             let line = line.split('#').next().unwrap_or_default();
             let Some((key, value)) = line.split_once(':') else { continue };
             let value = value.trim();
@@ -39,7 +39,18 @@ impl RobotsRules {
     /// Whether crawlers must not fetch a decoded path. The longest matching pattern decides, and among those
     /// of equal length the one that allows the path.
     pub fn forbids(&self, path: &str) -> bool {
-        let matching = self.0.iter().filter(|(pattern, _)| matches(pattern, path));
+        self.decide(path, |_| true)
+    }
+
+    /// Whether a pattern without wildcards forbids the path of a page's file, such as `/secret.html`. Rules
+    /// for `/index.html` and `/*.html` keep crawlers from second addresses of pages, not from the pages.
+    pub fn forbids_file(&self, path: &str) -> bool {
+        let is_index = ["/index.html", "/index.htm"].iter().any(|index| path.ends_with(index));
+        !is_index && self.decide(path, |pattern| !pattern.contains(['*', '$']))
+    }
+
+    fn decide(&self, path: &str, counts: impl Fn(&str) -> bool) -> bool {
+        let matching = self.0.iter().filter(|(pattern, _)| counts(pattern) && matches(pattern, path));
         matching.max_by_key(|(pattern, allows)| (pattern.len(), *allows)).is_some_and(|(_, allows)| !allows)
     }
 }
@@ -80,8 +91,23 @@ mod tests {
             ("User-agent: *\nDisallow: /a$", "/a/", false),
             ("User-agent: *\nDisallow: /%C3%BC", "/ü", true),
             ("Disallow: /a", "/a", false),
+            ("\u{feff}User-agent: *\nDisallow: /a", "/a", true),
         ] {
             assert_eq!(RobotsRules::parse(text.as_bytes()).forbids(path), expected, "{text}: {path}");
+        }
+    }
+
+    #[test]
+    fn rules_for_second_addresses_do_not_forbid_the_page() {
+        for (rule, file, expected) in [
+            ("/secret.html", "/secret.html", true),
+            ("/index.html", "/index.html", false),
+            ("/a/index.html", "/a/index.html", false),
+            ("/*.html$", "/a.html", false),
+            ("/*index.html$", "/a/index.html", false),
+        ] {
+            let rules = RobotsRules::parse(format!("User-agent: *\nDisallow: {rule}").as_bytes());
+            assert_eq!(rules.forbids_file(file), expected, "{rule}: {file}");
         }
     }
 }

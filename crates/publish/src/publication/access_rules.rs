@@ -31,9 +31,11 @@ pub(crate) fn find_access_rule(name: &str, text: &str, exists: impl Fn(&str) -> 
     let text = text.strip_prefix('\u{feff}').unwrap_or(text);
     match name {
         ".htaccess" => in_htaccess(text),
-        "web.config" => {
-            in_lines(text, |line| line.to_ascii_lowercase().contains("<deny users=").then_some("deny users"))
-        }
+        "web.config" => in_lines(text, |line| {
+            let line = line.to_ascii_lowercase();
+            let denies = line.starts_with("<deny users=") || line.contains("accesstype=\"deny\"");
+            denies.then_some("deny users")
+        }),
         "netlify.toml" => in_lines(text, |line| {
             let (key, value) = line.split_once('=')?;
             match key.trim().trim_matches(['"', '\'']) {
@@ -180,6 +182,8 @@ mod tests {
     fn rules_of_other_servers_are_found() {
         for (name, text, expected) in [
             ("web.config", "<a>\n <deny users=\"?\" />", Some((2, "deny users"))),
+            ("web.config", "<add accessType=\"Deny\" users=\"?\" />", Some((1, "deny users"))),
+            ("web.config", "<!-- <deny users=\"?\" /> -->", None),
             ("web.config", "<staticContent />", None),
             ("netlify.toml", "[[headers]]\n  Basic-Auth = \"a:b\"", Some((2, "Basic-Auth"))),
             ("netlify.toml", "conditions = {Role = [\"a\"]}", Some((1, "Role"))),

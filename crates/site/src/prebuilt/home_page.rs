@@ -21,7 +21,14 @@ impl Prebuilt {
         };
         let home = find(&self.mount).or_else(|| find(target.as_ref()?));
         let redirected = home.and_then(|home| {
-            let url: Uri = home.metadata.redirect.as_ref()?.parse().ok()?;
+            let parse = |url: &Option<String>| url.as_ref()?.parse::<Uri>().ok();
+            let url = parse(&home.metadata.redirect)?;
+            // A redirect to another site leads to no page of this one.
+            let own = [&home.metadata.url, &home.metadata.canonical]
+                .map(|own| parse(own)?.host().map(str::to_owned));
+            if url.host().is_some_and(|host| !own.iter().flatten().any(|own| own == host)) {
+                return None;
+            }
             find(&path::decode(url.path()).ok()?)
         });
         let home = redirected.or(home).map(|home| home.metadata.clone()).unwrap_or_default();

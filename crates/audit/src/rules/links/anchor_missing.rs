@@ -1,8 +1,9 @@
 //! Links within a page have a target.
 
+use std::borrow::Cow;
 use std::collections::HashSet;
 
-use percent_encoding::percent_decode_str;
+use percent_encoding::{AsciiSet, CONTROLS, percent_decode_str, utf8_percent_encode};
 
 use crate::group::Group;
 use crate::page::Page;
@@ -42,10 +43,15 @@ fn check(survey: &Survey, findings: &mut Findings) {
     }
 }
 
-/// Whether one of the `id`s is the fragment as written, or else its percent-decoded form (HTML, “Scrolling to
-/// a fragment”).
+/// The characters that browsers percent-encode in a fragment (URL Standard, "fragment percent-encode set").
+const FRAGMENT: &AsciiSet = &CONTROLS.add(b' ').add(b'"').add(b'<').add(b'>').add(b'`');
+
+/// Whether one of the `id`s is the fragment, in the form of a parsed URL or as written, or else its
+/// percent-decoded form (HTML, “Scrolling to a fragment”).
 fn is_target(ids: &HashSet<&str>, fragment: &str) -> bool {
-    ids.contains(fragment) || ids.contains(&*percent_decode_str(fragment).decode_utf8_lossy())
+    ids.contains(fragment)
+        || ids.contains(&*Cow::from(utf8_percent_encode(fragment, FRAGMENT)))
+        || ids.contains(&*percent_decode_str(fragment).decode_utf8_lossy())
 }
 
 /// The fragments of the links in `<main>` and `<article>` that begin with `#`, as written. The top of the

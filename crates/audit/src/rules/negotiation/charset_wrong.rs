@@ -32,7 +32,9 @@ fn check(survey: &Survey, findings: &mut Findings) {
                 continue;
             }
             None => match declared_encoding(&response.body) {
-                Some(encoding) => ("The page", encoding.name().to_ascii_lowercase()),
+                Some(encoding) => {
+                    ("The page, as browsers read its declaration,", encoding.name().to_ascii_lowercase())
+                }
                 None => continue,
             },
         };
