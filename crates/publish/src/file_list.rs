@@ -146,9 +146,9 @@ impl<'a> ServedFolders<'a> {
 
     /// Lists the files below the folder `part`, sorted by name. Leaves out the operator's private files,
     /// files for the server of a hosting provider and, unless `site.publish` lists them, files whose names
-    /// exclude them. Records these in `publication`, and sets [`Self::has_changed`],
-    /// [`Self::limit_fault`] and [`Self::access_faults`]. Returns no files if the folder does not exist, which is no fault, or is private
-    /// itself.
+    /// exclude them. Records these in `publication`, and sets [`Self::has_changed`], [`Self::limit_fault`]
+    /// and [`Self::access_faults`]. Returns no files if the folder does not exist, which is no fault, or is
+    /// private itself.
     ///
     /// The folder itself must not be a symbolic link to a place outside the site's folder. Symbolic links
     /// inside the folder must point into served folders, because the site's folder also contains the

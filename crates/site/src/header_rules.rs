@@ -21,8 +21,12 @@ pub(crate) fn with_headers(
     add_headers(file, headers_for(rules, path))
 }
 
-/// The file with the header that forbids indexing, in addition to other directives for crawlers.
-pub(crate) fn with_noindex(mut file: File) -> File {
+/// The file with the header that forbids indexing, in addition to other directives for crawlers. Unchanged
+/// unless `is_unlisted`.
+pub(crate) fn with_noindex(mut file: File, is_unlisted: bool) -> File {
+    if !is_unlisted {
+        return file;
+    }
     let (name, noindex) = noindex_header();
     let others = file.headers.extract_if(.., |(own, _)| *own == name).collect();
     file.headers.push((name, noindex));

@@ -466,10 +466,7 @@ fn compose_page(
     let robots = html.headers.iter().filter(|(name, _)| name == X_ROBOTS_TAG);
     metadata.is_unlisted |= robots.filter_map(|(_, value)| value.to_str().ok()).any(forbids_index);
     let written = written.map(|file| {
-        let mut markdown = file.without_encodings();
-        if noindex.is_some() {
-            markdown = with_noindex(markdown);
-        }
+        let mut markdown = with_noindex(file.without_encodings(), noindex.is_some());
         restrict_content_type(&mut markdown, &["text/markdown"]);
         options.signals.add_to(&mut markdown);
         if markdown.is_like(&file) { file } else { Arc::new(markdown) }

@@ -1252,3 +1252,44 @@ fn panics_on_files_of_a_build_are_reported() {
     assert!(faults[0].place == "a.html" && faults[0].message.ends_with(consequence), "{faults:?}");
     assert!(markdown(&site.expect("a site"), "/a").contains("available as HTML: <"));
 }
+
+#[test]
+fn the_markdown_of_a_hidden_page_stays_hidden_beside_other_directives() {
+    let hidden =
+        page("Hidden", "<p>Text</p>").replace("<title>", "<meta name=robots content=noindex><title>");
+    let redirect = "<title>To</title><meta http-equiv=refresh content='0; url=/'>";
+    let site = Bench::new(&[
+        ("index.html", &*page("Home", "")),
+        ("a.html", &hidden),
+        ("b.html", &hidden),
+        ("b.md", "# Own"),
+        ("to.html", redirect),
+        ("_headers", "/*\n  X-Robots-Tag: noai\n/a.md\n  X-Robots-Tag: noarchive\n"),
+    ])
+    .site();
+    let robots = |path: &str| {
+        let file = match site.get(path) {
+            Some(SiteEntry::Page(page)) => &page.markdown,
+            Some(SiteEntry::File(file, _)) => file,
+            other => panic!("{path}: {other:?}"),
+        };
+        let values = file.headers.iter().filter(|(name, _)| name == X_ROBOTS_TAG);
+        values.map(|(_, value)| value.to_str().expect("ASCII").to_owned()).collect::<Vec<_>>().join("; ")
+    };
+    for (path, expected) in [("/a", "noindex, noai"), ("/b", "noindex, noai"), ("/to", "noai"), ("/", "noai")]
+    {
+        assert_eq!(robots(path), expected, "{path}");
+    }
+    assert!(robots("/a.md").starts_with("noindex, "), "{}", robots("/a.md"));
+}
+
+#[test]
+fn access_rules_of_other_hosts_are_errors_in_a_build_with_files_below_them() {
+    let rule = ("members/.htaccess", "Require valid-user");
+    let home = page("Home", "");
+    let load = |files: &[(&str, &str)]| Bench::new(files).load();
+    let guarded = load(&[("index.html", &home), rule, ("members/a.html", &home)]);
+    assert!(guarded.site.is_none(), "{:?}", guarded.faults);
+    let empty = load(&[("index.html", &home), rule, ("members/a.php", "<?php")]);
+    assert!(empty.site.is_some(), "{:?}", empty.faults);
+}
