@@ -1284,7 +1284,7 @@ fn the_markdown_of_a_hidden_page_stays_hidden_beside_other_directives() {
 }
 
 #[test]
-fn access_rules_of_other_hosts_are_errors_in_a_build_with_files_below_them() {
+fn access_rules_of_other_hosts_are_errors_if_files_are_below_them() {
     let rule = ("members/.htaccess", "Require valid-user");
     let home = page("Home", "");
     let load = |files: &[(&str, &str)]| Bench::new(files).load();
