@@ -26,6 +26,15 @@ pub fn mailbox_key(email: &str) -> String {
     }
 }
 
+/// Whether a domain is one of a large mailbox provider, or below one with subdomain addressing. Ignores case.
+pub fn is_provider(domain: &str) -> bool {
+    // The list is searched in lower case; most domains are in it already.
+    if domain.bytes().any(|b| b.is_ascii_uppercase()) {
+        return Provider::of(&domain.to_ascii_lowercase()).is_some();
+    }
+    Provider::of(domain).is_some()
+}
+
 /// The part of an address's domain that one registrant controls, with all names below it, in lower case.
 /// `None` for the domains of large mailbox providers, which do not belong to the recipient, and for their
 /// subdomains if the provider has subdomain addressing. A text without `@` counts as a domain; an address

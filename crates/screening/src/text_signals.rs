@@ -11,7 +11,7 @@ use super::text::{Markup, TextLink, Token, TokenizedText, Tokenizer};
 use crate::verdict::Signal;
 use crate::{ScreeningOptions, wording};
 use frontdesk_forms::FieldKind;
-use frontdesk_forms::mailbox_identity::recipient_domain;
+use frontdesk_forms::mailbox_identity::is_provider;
 use frontdesk_forms::parse::Entry;
 
 /// Each link beyond this number is suspicious, regardless of the length of the text.
@@ -218,8 +218,7 @@ impl TextScan {
         let entry = text.entry;
         let domains: Vec<&str> =
             entry.emails().filter_map(|address| Some(address.rsplit_once('@')?.1)).collect();
-        let is_company =
-            |domain: &&str| !sorted_lines_contain(FREE_MAIL, domain) && recipient_domain(domain).is_some();
+        let is_company = |domain: &&str| !sorted_lines_contain(FREE_MAIL, domain) && !is_provider(domain);
         let links_to = |domain: &&str| {
             let links = text
                 .tokens
