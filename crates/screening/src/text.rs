@@ -627,7 +627,8 @@ fn parse_link(text: &str, at: usize) -> Option<(TextLink<'_>, usize)> {
         |from: usize| from + bytes[from..].iter().position(|b| !is_host(b)).unwrap_or(bytes.len() - from);
     let mut end = host_end(host);
     // Skip a user name and a password, which may look like a domain: `https://example.com:x@example.net/`.
-    if scheme.is_some() {
+    let may_go_on = bytes.get(end).is_some_and(|b| *b != b'/' && !b.is_ascii_whitespace());
+    if scheme.is_some() && may_go_on {
         let ends = |b: &u8| b.is_ascii_whitespace() || b"/?#\\<>\"'`()[]{}|".contains(b);
         let authority = &bytes[host..];
         let authority = &authority[..authority.iter().position(ends).unwrap_or(authority.len())];
