@@ -82,7 +82,7 @@ fn find_change(dom: &Dom, id: NodeId) -> Option<Change> {
 /// the result is no address.
 fn decode_shifted_link(dom: &Dom, id: NodeId) -> Option<String> {
     let decode = |encoded: &str, by: i32| {
-        let target = encoded.chars().map(|c| shift(c, -by)).collect::<Option<String>>()?;
+        let target = encoded.chars().map(|c| shift_back(c, by)).collect::<Option<String>>()?;
         as_address(target.into_bytes()).filter(|target| target.starts_with("mailto:"))
     };
     if dom.tag(id) != Tag::A {
@@ -98,15 +98,18 @@ fn decode_shifted_link(dom: &Dom, id: NodeId) -> Option<String> {
     (-25..=25).find_map(|by| decode(&encoded, by))
 }
 
-/// Moves a character by `by` places within its range, as the script of TYPO3 does: `+` to `:`, `@` to `Z`, or
-/// `a` to `z`. Other characters stay. `None` if `by` is larger than a range.
-fn shift(c: char, by: i32) -> Option<char> {
+/// Moves a character back by `by` places within its range, as the script of TYPO3 does: `+` to `:`, `@` to
+/// `Z`, or `a` to `z`. Other characters stay. `None` if `by` is not from -26 to 26.
+fn shift_back(c: char, by: i32) -> Option<char> {
+    if !(-26..=26).contains(&by) {
+        return None;
+    }
     let ranges = ['+'..=':', '@'..='Z', 'a'..='z'];
     let Some(range) = ranges.iter().find(|range| range.contains(&c)) else { return Some(c) };
     let (start, end) = (*range.start() as i32, *range.end() as i32);
     let length = end - start + 1;
-    let moved = start + (c as i32 - start + by).rem_euclid(length);
-    (by.abs() <= 26).then(|| u8::try_from(moved).ok().map(char::from)).flatten()
+    let moved = start + (c as i32 - start - by).rem_euclid(length);
+    u8::try_from(moved).ok().map(char::from)
 }
 
 /// Decodes an address that is written as hexadecimal bytes. The first byte is the key: XOR with it gives each
@@ -234,6 +237,9 @@ mod tests {
             "href=# data-mailto-token=nbjmup+tpnfAfnbjm/ume",
             "href=# data-mailto-token=nbjmup+tpnfAfnbjm/ume data-mailto-vector=2",
             "href=# data-mailto-token=nbjmup+tpnfAfnbjm/ume data-mailto-vector=99999999999",
+            "href=# data-mailto-token=nbjmup+tpnfAfnbjm/ume data-mailto-vector=-2147483648",
+            "href=# data-mailto-token=nbjmup+tpnfAfnbjm/ume data-mailto-vector=2147483647",
+            "href=# data-mailto-token=nbjmup+tpnfAfnbjm/ume data-mailto-vector=27",
             "href='javascript:linkTo_UnCryptMailto(x)'",
             "href=\"javascript:linkTo_UnCryptMailto('x')\"",
         ] {
