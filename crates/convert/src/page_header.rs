@@ -13,11 +13,17 @@ use std::collections::HashSet;
 /// These are the outermost element around the heading that neither contains the region nor has a part of a
 /// header of the site ([`Header::is_site_part`]), and what follows this element up to the end of its parent
 /// without such parts. If the parent contains the region, only what is between the heading itself and the
-/// region, without blocks of links.
+/// region, without blocks of links. In navigation, which is no content, only the heading itself and what
+/// follows it up to the end of its parent, without what belongs to the site ([`Header::is_of_site`]).
 pub(super) fn find_page_header(dom: &Dom, titles: &Titles, root: NodeId, heading: NodeId) -> Vec<NodeId> {
     let body = dom.body();
     let around: HashSet<NodeId> = dom.ancestors(root).collect();
     let header = Header { dom, titles, measures: measure_elements(dom, body) };
+    let is_navigation = |id| dom.tag(id) == Tag::Nav || dom.attribute(id, "role") == Some("navigation");
+    if dom.ancestors(heading).take_while(|id| !around.contains(id)).any(is_navigation) {
+        let is_own = |&id: &NodeId| dom.letters(id) > 0 && !header.is_of_site(id);
+        return std::iter::once(heading).chain(dom.nodes_after(heading).filter(is_own)).collect();
+    }
     let mut block = heading;
     while let Some(parent) = dom.parent(block) {
         let after = || dom.nodes_after(block);
@@ -27,7 +33,7 @@ pub(super) fn find_page_header(dom: &Dom, titles: &Titles, root: NodeId, heading
             return std::iter::once(block).chain(shown).collect();
         }
         let is_chrome = |id| header.is_site_part(id);
-        if dom.nodes_before(block).any(|id| header.is_before_title(id)) || after().any(is_chrome) {
+        if dom.nodes_before(block).any(|id| header.is_of_site(id)) || after().any(is_chrome) {
             return std::iter::once(block).chain(after().filter(|&id| !is_chrome(id))).collect();
         }
         block = parent;
@@ -48,10 +54,10 @@ impl Header<'_> {
         measure.linked > 0 && measure.linked * 2 >= measure.text
     }
 
-    /// Whether what precedes a heading belongs to the site, not to the page: parts of a header of the site,
-    /// blocks of links such as the trail to the page, buttons such as that of a menu, and the name of the
-    /// site.
-    fn is_before_title(&self, id: NodeId) -> bool {
+    /// Whether what is before a heading, or beside it in navigation, belongs to the site, not to the page:
+    /// parts of a header of the site, blocks of links such as the trail to the page, buttons such as that of
+    /// a menu, and the name of the site.
+    fn is_of_site(&self, id: NodeId) -> bool {
         let is_button = |d| self.dom.tag(d) == Tag::Button;
         let is_name = || self.titles.is_site_name(&shown_text(self.dom, id));
         self.is_site_part(id)
@@ -164,6 +170,26 @@ mod tests {
         ] {
             let page = format!("<a rel=home href=/>Oak</a>{html}<main>a</main>");
             assert_eq!(converted("Ropes | Oak", &page, "ropes"), "# Ropes\n\na\n", "{html}");
+        }
+    }
+
+    #[test]
+    fn a_heading_in_navigation_comes_without_the_navigation() {
+        for (html, expected) in [
+            ("<nav><h1>Lift boats</h1><a href=/prices>Prices</a> | <a href=/a>A</a></nav>", ""),
+            ("<div role=navigation><div><h1>Lift boats</h1><button>Menu</button></div></div>", ""),
+            (
+                "<nav><div><h1>Lift boats</h1><p>Without tears.</div><ul><li><a href=/a>A</a></ul></nav>",
+                "Without tears.\n\n",
+            ),
+            ("<header><nav><h1>Lift boats</h1><a href=/a>A</a></nav></header>", ""),
+        ] {
+            let page = format!("{html}<main><p>a</main>");
+            assert_eq!(
+                converted("Oak cranes", &page, ""),
+                format!("# Lift boats\n\n{expected}a\n"),
+                "{html}"
+            );
         }
     }
 
