@@ -114,10 +114,11 @@ pub(super) fn begins_item(dom: &Dom, id: NodeId, is_block: impl Fn(NodeId) -> bo
     false
 }
 
-/// Whether the checkbox that Notion draws with a `<div>` is checked. `None` for other elements.
+/// Whether the checkbox that Notion draws with a blank `<div>` is checked. `None` for other elements.
 pub(super) fn drawn_checkbox(dom: &Dom, id: NodeId) -> Option<bool> {
     let is_checked = dom.has_class(id, "checkbox-on");
-    (dom.tag(id) == Tag::Div && (is_checked || dom.has_class(id, "checkbox-off"))).then_some(is_checked)
+    let is_checkbox = is_checked || dom.has_class(id, "checkbox-off");
+    (dom.tag(id) == Tag::Div && is_checkbox && dom.is_blank(id)).then_some(is_checked)
 }
 
 #[cfg(test)]
@@ -145,6 +146,11 @@ mod tests {
                 "<div class='checkbox checkbox-on'></div>",
                 "<div class='checkbox checkbox-off'></div>",
                 ("[x]", "[ ]"),
+            ),
+            (
+                "<div class=checkbox-on>Free</div>",
+                "<div class=checkbox-off><b>9</b> €</div>",
+                ("Free", "**9** €"),
             ),
             (
                 "<i class=material-icons>check_circle</i>",
@@ -181,6 +187,7 @@ mod tests {
             ("<li><button><i class='fa fa-times'></i></button>a", "- a\n"),
             ("<li data-inline-task-id=1 class=checked>a<li data-inline-task-id=2>b", "- [x] a\n- [ ] b\n"),
             ("<li><div class='checkbox checkbox-on'></div> <span>a</span>", "- [x] a\n"),
+            ("<li><div class=checkbox-on>a</div>", "- a\n"),
         ] {
             assert_eq!(markdown(&format!("<ul>{html}</ul>")), expected, "{html}");
         }
