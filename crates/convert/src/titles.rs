@@ -76,7 +76,9 @@ impl Titles {
         let is_heading = |&id: &NodeId| dom.is_heading(id) && !self.is_logo(dom, id);
         let headings = dom.descendants(root).filter(is_heading).take(MAX_HEADINGS);
         let headings: Vec<String> = headings.map(|id| clip_value(&shown_text(dom, id))).collect();
-        let titles = self.declared.iter().flatten().map(|title| self.remove_site_name(title, &headings));
+        let is_shown = |part: &str| headings.iter().any(|heading| heading.eq_ignore_ascii_case(part));
+        let without_name = |title: &String| self.remove_site_name(title, &headings, is_shown);
+        let titles = self.declared.iter().flatten().map(without_name);
         titles.filter(|title| !self.is_site_name(title)).any(|title| headings.contains(&title))
     }
 
@@ -105,10 +107,14 @@ impl Titles {
                 headings.push(text);
             }
         }
+        let is_shown = |part: &str| {
+            let mut first = dom.descendants(root).filter(is_title).take(NEAR_HEADINGS);
+            first.any(|id| clip_value(&shown_text(dom, id)).eq_ignore_ascii_case(part))
+        };
         let mut cleaned = self
             .declared
             .each_ref()
-            .map(|title| title.as_deref().map(|title| self.remove_site_name(title, &headings)));
+            .map(|title| title.as_deref().map(|title| self.remove_site_name(title, &headings, is_shown)));
         let [_, meta, last] = &mut cleaned;
         let name = last.as_ref().filter(|title| !is_home && !self.is_site_name(title));
         if let (Some(own), Some(name)) = (&*meta, name) {
@@ -128,28 +134,35 @@ impl Titles {
     }
 
     /// Removes the site's name from the end or the beginning of a title, and the names of sections beside it
-    /// if the rest is one of `headings` ([`Self::page_part`]).
-    fn remove_site_name(&self, title: &str, headings: &[String]) -> String {
+    /// if the rest is one of `headings` ([`Self::page_part`]). `is_shown` returns whether a text is one of
+    /// the first headings of the page.
+    fn remove_site_name(&self, title: &str, headings: &[String], is_shown: impl Fn(&str) -> bool) -> String {
         let is_heading = |part: &str| headings.iter().any(|h| h.eq_ignore_ascii_case(part.trim()));
         let stem = self.remove_part(title, headings);
-        let part = || SEPARATORS.iter().find_map(|s| self.page_part(title, s, is_heading));
+        let part = || SEPARATORS.iter().find_map(|s| self.page_part(title, s, is_heading, &is_shown));
         let part = if is_heading(&stem) { None } else { part() };
         part.map_or(stem, str::to_owned)
     }
 
     /// The first or last of three or more parts of a title, if it is the heading of the page and not a name
-    /// of the site. The last part counts only if the first one is a known name of the site. `None` if a part
-    /// in the middle has a digit, as in "Page 2".
+    /// of the site. The last part counts only if the first one is a known name of the site. The first part
+    /// does not count if the last one is shown as a heading, too, and is not a known name of the site: either
+    /// may be the name of the site. `None` if a part in the middle has a digit, as in "Page 2".
     fn page_part<'a>(
         &self,
         title: &'a str,
         separator: &str,
         is_heading: impl Fn(&str) -> bool,
+        is_shown: impl Fn(&str) -> bool,
     ) -> Option<&'a str> {
         let (first, rest) = title.split_once(separator)?;
         let (middle, last) = rest.rsplit_once(separator)?;
         let part = [first, last].map(str::trim).into_iter().find(|part| is_heading(part))?;
-        let is_own = part == first.trim() || self.is_site_name(first);
+        let is_own = if part == first.trim() {
+            self.is_site_name(last) || !is_shown(last.trim())
+        } else {
+            self.is_site_name(first)
+        };
         (is_own && !self.is_site_name(part) && !middle.contains(|c: char| c.is_ascii_digit())).then_some(part)
     }
 
@@ -280,6 +293,9 @@ pub fn common_site_name<'a>(titles: impl Iterator<Item = Option<&'a str>>) -> Op
 /// searched.
 const MAX_HEADINGS: usize = 50;
 
+/// Number of headings among which the last part of a title is searched.
+const NEAR_HEADINGS: usize = 5;
+
 /// Maximum length of a title or another value of the metadata, in bytes. Longer values are truncated.
 const MAX_VALUE: usize = 1000;
 
@@ -355,6 +371,21 @@ mod tests {
             let dom = parse(&format!("<title>{title}</title>{site_name}<h2>{heading}</h2><p>x"));
             let found = read_metadata(&dom, None, None).1.choose(&dom, DOCUMENT, false, false);
             assert_eq!(found.as_deref(), Some(expected), "{title}");
+        }
+    }
+
+    #[test]
+    fn a_title_of_three_parts_is_not_cut_to_the_name_of_the_site() {
+        for (headings, site, expected) in [
+            ("<h1>Acme</h1><h2>Pumps</h2>", "", "Acme | Products | Pumps"),
+            ("<h2>Acme</h2><h2>Pumps</h2>", "", "Acme | Products | Pumps"),
+            ("<h1>Acme</h1><h2>Pumps</h2>", "Pumps", "Acme"),
+            ("<h1>Acme</h1><h2>Valves</h2>", "", "Acme"),
+        ] {
+            let site_name = format!("<meta property=og:site_name content='{site}'>");
+            let dom = parse(&format!("<title>Acme | Products | Pumps</title>{site_name}{headings}<p>x"));
+            let found = read_metadata(&dom, None, None).1.choose(&dom, DOCUMENT, false, false);
+            assert_eq!(found.as_deref(), Some(expected), "{headings} {site}");
         }
     }
 
