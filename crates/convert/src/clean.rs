@@ -290,7 +290,8 @@ fn is_at_number(dom: &Dom, id: NodeId) -> bool {
 
 /// Whether a sign at the end of a title is the symbol of an accordion or a link, and not a part of the number
 /// before it: the title is a heading, a `<summary>`, a `<dt>`, a link or, if a class names the symbol, the
-/// element around it, and has a word, unlike a figure such as `500+`.
+/// element around it, and has a word, unlike a figure such as `500+`. A `+` counts only with such a class, in
+/// an accordion, or after a year, because it may also follow a figure with words, as in `Clients: 500+`.
 fn is_toggle(dom: &Dom, id: NodeId, symbols: &str) -> bool {
     const NAMES: [&str; 6] = ["icon", "toggle", "arrow", "plus", "chevron", "caret"];
     let is_title = |&a: &NodeId| matches!(dom.tag(a), Tag::Summary | Tag::Dt | Tag::A) || dom.is_heading(a);
@@ -300,9 +301,27 @@ fn is_toggle(dom: &Dom, id: NodeId, symbols: &str) -> bool {
     // Another symbol may follow, such as the minus of an open accordion.
     let is_empty = |after| dom.is_blank(after) || dom.attribute(after, "aria-hidden") == Some("true");
     let is_last = |node| dom.nodes_after(node).take(4).all(is_empty);
+    let is_control = |a| {
+        dom.tag(a) == Tag::Summary
+            || dom.attribute(a, "role") == Some("button")
+            || dom.has_attribute(a, "aria-expanded")
+    };
+    let is_known = || is_named || dom.ancestors(id).take(5).any(is_control) || is_after_year(dom, id);
     matches!(symbols, "+" | "-" | "−" | "×" | "<" | ">")
+        && (symbols != "+" || is_known())
         && dom.ancestors(id).take_while(|&a| a != title).all(is_last)
         && dom.first_text(title, 50).contains(char::is_alphabetic)
+}
+
+/// Whether a year of the last or this century is directly before an element, except for spaces. A round
+/// number such as 2000 is more likely a figure.
+fn is_after_year(dom: &Dom, id: NodeId) -> bool {
+    let before = text_beside(dom, id, false);
+    let before = before.trim_end();
+    let start = before.trim_end_matches(|c: char| c.is_ascii_digit()).len();
+    let number = &before[start..];
+    let is_century = number.starts_with("19") || number.starts_with("20");
+    number.len() == 4 && is_century && !number.ends_with("00")
 }
 
 /// Whether one or two symbols in an inline element are a part of the text around it: they are between two
@@ -799,10 +818,18 @@ mod tests {
             ("<a href=/v>Version 3<b>></b></a>", "Version 3"),
             ("<dl><dt>Year 2<b>×</b></dl>", "Year 2"),
             ("<div>Plans for 2025<b class=faq-icon>+</b></div>", "Plans for 2025"),
+            ("<h3>Step 3<b class=icon-plus>+</b></h3>", "Step 3"),
+            ("<h3 aria-expanded=false>Step 3<b>+</b></h3>", "Step 3"),
+            ("<div role=button><h3>Step 3 <b>+</b></h3></div>", "Step 3"),
             // Parts of numbers.
             ("<h3>500<b>+</b></h3>", "500+"),
             ("<div>500<b class=plus>+</b></div><div>Oak 500<b>+</b></div>", "500+Oak 500+"),
             ("<h2>Over 500<b>+</b> boats</h2>", "Over 500+ boats"),
+            ("<h3>Happy clients: 500<b>+</b></h3>", "Happy clients: 500+"),
+            (
+                "<a href=/c>Clients: 2000<b>+</b></a><dl><dt>Boats 12025<b>+</b></dl>",
+                "Clients: 2000+Boats 12025+",
+            ),
             (
                 "<h2>Up by 5<b>%</b></h2><h2>From 9<b>€</b></h2><h2>Now <b>+</b>5</h2>",
                 "Up by 5%From 9€Now +5",
