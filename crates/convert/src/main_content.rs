@@ -251,6 +251,11 @@ const CONTENT_OF_GENERATORS: &[&str] = &[
     "entry-content", "gh-content", "theme-default-content", "nextra-content", "available-content",
 ];
 
+/// Whether an element is the content of a page by its `itemprop` or a class of [`CONTENT_OF_GENERATORS`].
+fn is_known_content(dom: &Dom, id: NodeId) -> bool {
+    dom.attribute(id, "itemprop") == Some("articleBody") || dom.has_class_in(id, CONTENT_OF_GENERATORS)
+}
+
 /// Removes the links and buttons that a generator puts beside its `content` in the region `main`: elements
 /// without other text, headings and images, whose links all lead to the pages before and after, to sections
 /// of this page or to its source. Does nothing if `content` is not inside `main`.
@@ -311,12 +316,15 @@ fn find_lone_article(dom: &Dom, body: NodeId) -> Option<NodeId> {
 /// blocks of links to the pages before and after, and blocks of links in elements named for navigation. Also
 /// removes a first-level heading for which `is_logo` returns true. Headers stay if they have a first-level
 /// heading, or a sentence and less than half of their text in links. Headers and footers inside an article, a
-/// section, a quote or a figure stay.
+/// section, a quote, a figure or the content of a known generator stay.
 fn remove_surroundings(dom: &mut Dom, body: NodeId, is_logo: impl Fn(&Dom, NodeId) -> bool) {
     let measures = measure_elements(dom, body);
     let steps = linked_steps(dom);
     let is_around = |dom: &Dom, id| {
-        let is_nested = || dom.is_in(id, &[Tag::Article, Tag::Section, Tag::Blockquote, Tag::Figure]);
+        let is_nested = || {
+            dom.is_in(id, &[Tag::Article, Tag::Section, Tag::Blockquote, Tag::Figure])
+                || dom.ancestors(id).any(|a| is_known_content(dom, a))
+        };
         let measure = measures[id];
         // `prose` is the text outside of links that is long enough for a sentence.
         let is_text = measure.prose > 0 && measure.linked * 2 < measure.text;

@@ -90,6 +90,12 @@ mod tests {
             "<div><h1>Ropes</h1><p class=lead>{SENTENCE}</div><div><div itemprop=articleBody><p>Short.</div></div>"
         );
         assert_eq!(body(&lead), format!("# Ropes\n\n{SENTENCE}\n\nShort.\n"));
+        for mark in ["itemprop=articleBody", "class='post entry-content'"] {
+            let footer = "<div><footer>Prices include VAT.</footer></div></div></div><footer>no</footer>";
+            let html = lead.replace("itemprop=articleBody", mark).replace("</div></div>", footer);
+            let expected = format!("# Ropes\n\n{SENTENCE}\n\nShort.\n\nPrices include VAT.\n");
+            assert_eq!(body(&html), expected, "{mark}");
+        }
     }
 
     #[test]
