@@ -31,14 +31,6 @@ pub(super) fn base_url(dom: &Dom, url: Option<&Url>) -> Option<Url> {
     }
 }
 
-/// Whether a page has almost no text, and a script that leads elsewhere. A page with text may lead visitors
-/// without scripts to a simpler page, which is no redirect for others.
-pub(super) fn only_redirects(dom: &Dom) -> bool {
-    const MAX_LETTERS: usize = 200;
-    let leads_elsewhere = |id| dom.tag(id) == Tag::Script && dom.text_content(id).contains("location");
-    count_page_letters(dom, MAX_LETTERS) < MAX_LETTERS && dom.descendants(DOCUMENT).any(leads_elsewhere)
-}
-
 /// Counts the letters and digits in the body of a page, except those directly in `<script>`, `<style>`,
 /// `<noscript>` and `<template>`. Stops at the end of the text in which the count reaches `limit`.
 pub(super) fn count_page_letters(dom: &Dom, limit: usize) -> usize {

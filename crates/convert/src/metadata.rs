@@ -1,6 +1,6 @@
 //! Reads a page's metadata from Open Graph, JSON-LD and `<meta>`, and writes it as front matter.
 
-use super::clean::{base_url, only_redirects};
+use super::clean::{base_url, count_page_letters};
 use super::dom::{DOCUMENT, Dom, NodeId, Tag, collapse};
 use super::language_tag::language_tag;
 use super::media;
@@ -182,6 +182,40 @@ fn refresh_target(content: &str) -> Option<&str> {
     let named = name.and_then(|name| rest[name.len()..].trim_start().strip_prefix('='));
     let target = named.or_else(|| (rest.len() < after_time.len()).then_some(rest))?;
     Some(target.trim().trim_matches(['"', '\''])).filter(|target| !target.is_empty())
+}
+
+/// Whether a page has almost no text, and a script that leads elsewhere ([`sets_location`]). A page with text
+/// may lead visitors without scripts to a simpler page, which is no redirect for others.
+fn only_redirects(dom: &Dom) -> bool {
+    const MAX_LETTERS: usize = 200;
+    let leads_elsewhere = |id| dom.tag(id) == Tag::Script && sets_location(&dom.text_content(id));
+    count_page_letters(dom, MAX_LETTERS) < MAX_LETTERS && dom.descendants(DOCUMENT).any(leads_elsewhere)
+}
+
+/// Whether a script opens another page: it assigns to `location`, its `href` or its `pathname`, or calls its
+/// `replace` or `assign`. Declarations of variables named `location` do not count.
+fn sets_location(script: &str) -> bool {
+    let is_in_name = |c: char| c.is_alphanumeric() || matches!(c, '_' | '$' | '-');
+    let is_assigned = |rest: &str| {
+        let value = rest.trim_start().strip_prefix('=');
+        value.is_some_and(|value| !value.starts_with(['=', '>']))
+    };
+    script.match_indices("location").any(|(at, name)| {
+        let (before, after) = (&script[..at], script[at + name.len()..].trim_start());
+        let is_declared = || ["const ", "let "].iter().any(|word| before.ends_with(word));
+        if before.ends_with(is_in_name) {
+            return false;
+        }
+        let Some(property) = after.strip_prefix('.').map(str::trim_start) else {
+            return is_assigned(after) && !is_declared();
+        };
+        let (name, rest) = property.split_at(property.find(|c| !is_in_name(c)).unwrap_or(property.len()));
+        match name {
+            "href" | "pathname" => is_assigned(rest),
+            "replace" | "assign" => rest.trim_start().starts_with('('),
+            _ => false,
+        }
+    })
 }
 
 impl Head {
@@ -737,6 +771,32 @@ mod tests {
             let dom = parse(&format!("<!doctype html>{head}<p>Text"));
             let Metadata { redirect, is_unlisted, .. } = read_metadata(&dom, Some(&url), None).0;
             assert_eq!((redirect.as_deref(), is_unlisted), (expected, expected.is_some()), "{head}");
+        }
+    }
+
+    #[test]
+    fn only_a_script_that_opens_another_page_redirects() {
+        for (script, expected) in [
+            ("location='/b/'", true),
+            ("window.location = \"/b/\";", true),
+            ("document.location.href='/b/'", true),
+            ("top.location . href = url", true),
+            ("location.pathname = '/en' + location.pathname", true),
+            ("location.replace('/b/')", true),
+            ("window.location.assign ( '/b/' )", true),
+            ("if (location.hash == '') location=url", true),
+            ("navigator.geolocation.getCurrentPosition(f)", false),
+            ("var geolocation = 1, allocation = 2, location_id = 3", false),
+            ("<p data-location=oslo>", false),
+            ("const location = window.location.pathname", false),
+            ("if (location.pathname === '/a/' || location == x) f(location)", false),
+            ("track(location.href, location.href.replace(/#.*/, ''))", false),
+            ("history.listen(location => f(location))", false),
+            ("location.hash = '#a'; location.reload()", false),
+        ] {
+            let meta = "<noscript><meta http-equiv=refresh content='0; url=/b/'></noscript>";
+            let dom = parse(&format!("<!doctype html>{meta}<script>{script}</script><p>Text"));
+            assert_eq!(read_metadata(&dom, None, None).0.is_unlisted, expected, "{script}");
         }
     }
 
