@@ -68,6 +68,7 @@ pub(super) fn read_metadata(dom: &Dom, url: Option<&Url>, site_name: Option<&str
         url.is_some_and(|url| target.as_ref().map(without_fragment) == Some(without_fragment(url)))
     };
     let redirect = head.redirects.iter().filter(|to| !reloads(to)).find_map(|to| resolve(to.clone()));
+    let language = || LANGUAGE.iter().find_map(|name| head.values_of(name).find_map(language_tag));
     let metadata = Metadata {
         title: None,
         description: first(DESCRIPTION).or(data.description),
@@ -76,7 +77,7 @@ pub(super) fn read_metadata(dom: &Dom, url: Option<&Url>, site_name: Option<&str
         author: data.author.or_else(author),
         published: data.published.or_else(|| first(PUBLISHED)),
         modified: data.modified.or_else(|| first(MODIFIED)),
-        language: head.language.clone().or_else(|| language_tag(&first(LANGUAGE)?)).or(data.language),
+        language: head.language.clone().or_else(language).or(data.language),
         image: first(&["og:image", "twitter:image"]).and_then(resolve),
         is_unlisted: redirect.is_some() || head.forbids_index(),
         redirect,
@@ -638,6 +639,10 @@ mod tests {
             ("<html lang='{{ lang }}'><meta name=DC.language content=fr>", "fr|||"),
             ("<meta http-equiv=Content-Language content='de, en'>", "de|||"),
             ("<html lang=English><p>x", "|||"),
+            (
+                "<meta http-equiv=content-language content=English><meta property=og:locale content=en_US>",
+                "en-US|||",
+            ),
             (&json(r#"{"@type":"Article","inLanguage":"zh_Hant"}"#), "zh-Hant|||"),
             (&json(r#"{"@type":"WebSite","inLanguage":"en"}"#), "|||"),
             (&json(&format!("//<![CDATA[\n{article}\n//]]>")), "|A|1|"),
