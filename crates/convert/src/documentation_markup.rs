@@ -384,13 +384,17 @@ const COPY_LABELS: &[&str] = &[
 /// The classes of the prompts of notebooks: those of nbsphinx, JupyterLab and older versions of nbconvert.
 const PROMPTS: &[&str] = &["prompt", "jp-InputPrompt", "jp-OutputPrompt"];
 
+/// Maximum number of nodes in a prompt of a notebook. The limit bounds the time for elements inside each
+/// other.
+const MAX_PROMPT: usize = 20;
+
 /// Whether an element numbers a cell of a notebook or its output, as in `In [1]:`. It has a class of
-/// [`PROMPTS`] and no other text.
+/// [`PROMPTS`], no other text and at most [`MAX_PROMPT`] nodes.
 pub(super) fn is_notebook_prompt(dom: &Dom, id: NodeId) -> bool {
-    if !dom.has_class_in(id, PROMPTS) {
+    if !dom.has_class_in(id, PROMPTS) || dom.subtree(id).nth(MAX_PROMPT).is_some() {
         return false;
     }
-    let text = dom.first_text(id, 20);
+    let text = dom.collapsed_text(id);
     let number = text.strip_prefix("In").or_else(|| text.strip_prefix("Out")).unwrap_or(&text).trim_start();
     let number = number.strip_prefix('[').and_then(|number| number.strip_suffix("]:"));
     number.is_some_and(|number| number.chars().all(|c| c.is_ascii_digit() || c == '*' || c.is_whitespace()))
@@ -583,6 +587,8 @@ mod tests {
         ] {
             assert_eq!(markdown(html), expected, "{html}");
         }
+        let long = format!("<div class=prompt>[1]:{}a</div>", "<br>".repeat(30));
+        assert!(markdown(&long).ends_with("a\n"), "{}", markdown(&long));
     }
 
     #[test]
