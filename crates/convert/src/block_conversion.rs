@@ -498,14 +498,16 @@ impl Converter<'_> {
     }
 
     /// The empty link that covers an element, with its address: the only link among its children that shows
-    /// nothing of its own ([`Self::is_bare_link`]), apart from those that lead around ([`leads_around`]).
-    /// `None` in exact mode.
+    /// nothing of its own ([`Self::is_bare_link`]), apart from those that lead around ([`leads_around`]). A
+    /// link with a symbol counts only if no such link shows nothing at all. `None` in exact mode.
     pub(super) fn card_link(&self, card: NodeId) -> Option<(NodeId, String)> {
         let dom = self.dom;
         let is_cover = |&id: &NodeId| self.is_bare_link(id) && !leads_around(dom, id);
-        let mut covers = dom.child_elements(card).filter(is_cover);
-        let link = covers.next().filter(|_| !self.mode.is_exact && covers.next().is_none())?;
-        Some((link, self.address(link, "href")?))
+        let covers = dom.child_elements(card).filter(is_cover);
+        let (symbols, empty): (Vec<_>, Vec<_>) = covers.partition(|&link| media::shows_symbol(dom, link));
+        let covers = if empty.is_empty() { symbols } else { empty };
+        let [link] = covers[..] else { return None };
+        Some((link, self.address(link, "href").filter(|_| !self.mode.is_exact)?))
     }
 
     /// Links a card to the address of the empty link that covers it. If the card has no heading and the empty

@@ -133,7 +133,7 @@ pub(super) fn label_of_symbol_link(dom: &Dom, link: NodeId, base: Option<&Url>) 
     if !shows_symbol(dom, link) {
         return None;
     }
-    let url = Url::parse(href).ok()?;
+    let url = absolute_url(href, base)?;
     let label = match url.scheme() {
         "mailto" | "tel" | "sms" => {
             let address = href.split_once(':')?.1.trim_start_matches('/');
@@ -163,17 +163,31 @@ pub(super) fn shows_symbol(dom: &Dom, link: NodeId) -> bool {
 }
 
 /// Whether a link leads to a page of the site at `base` and, judging by its address, neither shares nor edits
-/// a page.
+/// a page. An address with a query does not count: it may be that of an action, such as adding to a cart.
 pub(super) fn leads_to_own_page(dom: &Dom, link: NodeId, base: Option<&Url>) -> bool {
     let href = dom.attribute(link, "href").unwrap_or_default().trim();
-    let is_own = |url: Url| matches!(url.scheme(), "http" | "https") && base.and_then(host) == host(&url);
-    !is_tool(href) && Url::parse(href).ok().is_none_or(is_own)
+    let has_query = || href.split('#').next().is_some_and(|address| address.contains('?'));
+    !is_tool(href) && !has_query() && is_own_address(href, base)
 }
 
-/// Whether a link leads to the form with which a social network shares a page.
-pub(super) fn shares_page(dom: &Dom, link: NodeId) -> bool {
-    let href = dom.attribute(link, "href").unwrap_or_default();
-    ["/intent/", "/sharer", "/share?", "/shareArticle", "/share-offsite"].iter().any(|p| href.contains(p))
+/// Whether a link leads to the form with which a social network, which is another site, shares a page.
+pub(super) fn shares_page(dom: &Dom, link: NodeId, base: Option<&Url>) -> bool {
+    let href = dom.attribute(link, "href").unwrap_or_default().trim();
+    let forms = ["/intent/", "/sharer", "/share?", "/shareArticle", "/share-offsite"];
+    forms.iter().any(|form| href.contains(form)) && !is_own_address(href, base)
+}
+
+/// Whether an address is on the site at `base`, or without `base` is relative and names no host.
+fn is_own_address(href: &str, base: Option<&Url>) -> bool {
+    let Some(url) = absolute_url(href, base) else { return !href.starts_with("//") };
+    let is_page =
+        matches!(url.scheme(), "http" | "https") || base.is_some_and(|b| b.scheme() == url.scheme());
+    is_page && base.and_then(host) == host(&url)
+}
+
+/// The address of a link as an absolute URL. `None` if it is invalid, or relative without `base`.
+fn absolute_url(href: &str, base: Option<&Url>) -> Option<Url> {
+    base.map_or_else(|| Url::parse(href), |base| base.join(href)).ok()
 }
 
 /// The host of an address, without `www.`.
@@ -523,7 +537,10 @@ const VIDEO_PAGES: [&str; 7] = [
 
 #[cfg(test)]
 mod tests {
+    use super::super::dom::DOCUMENT;
+    use super::super::parse::parse;
     use super::super::tests::markdown;
+    use super::super::{Options, convert};
     use super::*;
 
     #[test]
@@ -695,6 +712,46 @@ mod tests {
             let page =
                 format!("<!doctype html><title>t</title><main><h1>t</h1><a href=/></a><p>s</p>{html}</main>");
             assert_eq!(markdown(&page), format!("# t\n\ns\n\n{expected}\n"), "{html}");
+        }
+    }
+
+    #[test]
+    fn a_link_with_a_symbol_covers_a_card_only_if_it_leads_to_a_page() {
+        let url = Url::parse("https://oak.example/").expect("a URL");
+        for (links, expected) in [
+            ("<a href=/oak></a><a href='/wishlist?add=1'><i class=fa-heart></i></a>", "### [Oak](/oak)"),
+            ("<a href=/oak></a><a href=/wishlist/1><i class=fa-heart></i></a>", "### [Oak](/oak)"),
+            ("<a href=/a></a><a href=/b></a><a href=/c><i></i></a>", "### Oak"),
+            ("<a href=/oak#a?b><i></i></a>", "### [Oak](/oak#a?b)"),
+            ("<a href='/cart/add?id=5'><i></i></a>", "### Oak"),
+            ("<a href=//www.oak.example/oak><i></i></a>", "### [Oak](//www.oak.example/oak)"),
+            ("<a href=//c.example/ann><i></i></a>", "### Oak\n\n[c.example](//c.example/ann)"),
+        ] {
+            let page = format!(
+                "<!doctype html><title>t</title><main><h1>t</h1><p>s<div><h3>Oak</h3>{links}</div></main>"
+            );
+            let options = Options { url: Some(url.clone()), ..Options::default() };
+            let markdown = convert(&page, &options).markdown.replace("https://oak.example", "");
+            let markdown = markdown.replace("https:", "");
+            assert_eq!(markdown, format!("# t\n\ns\n\n{expected}\n"), "{links}");
+        }
+    }
+
+    #[test]
+    fn only_other_sites_share_a_page() {
+        let url = Url::parse("https://oak.example/a").expect("a URL");
+        for (href, base, is_shared) in [
+            ("https://c.example/intent/post?u=1", Some(&url), true),
+            ("https://c.example/intent/post?u=1", None, true),
+            ("//c.example/sharer?u=1", Some(&url), true),
+            ("//c.example/sharer?u=1", None, true),
+            ("/intent/post", Some(&url), false),
+            ("/intent/post", None, false),
+            ("https://www.oak.example/intent/post", Some(&url), false),
+        ] {
+            let dom = parse(&format!("<a href='{href}'>x</a>"));
+            let link = dom.find(DOCUMENT, Tag::A).expect("a link");
+            assert_eq!(shares_page(&dom, link, base), is_shared, "{href} {base:?}");
         }
     }
 

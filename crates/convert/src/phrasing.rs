@@ -489,13 +489,13 @@ impl<'a> Converter<'a> {
         let label = label.or_else(|| media::label_of_symbol_link(dom, id, self.base.as_ref()))?;
         let start = label.to_lowercase();
         let is_tool = leads_around(dom, id)
-            || media::shares_page(dom, id)
+            || media::shares_page(dom, id, self.base.as_ref())
             || TOOL_LABELS.iter().any(|label| start.starts_with(label));
         (!is_tool).then_some((destination, label))
     }
 
-    /// Whether a link shows nothing, or only a symbol that says nothing of its own: the link leads to a page
-    /// of this site and has no label.
+    /// Whether a link shows nothing, or only a symbol that says nothing of its own: the link has no label and
+    /// leads to a page of this site ([`media::leads_to_own_page`]).
     pub(super) fn is_bare_link(&self, id: NodeId) -> bool {
         let dom = self.dom;
         let is_shown = |d| {
