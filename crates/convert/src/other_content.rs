@@ -128,8 +128,9 @@ mod tests {
         ] {
             for post in ["<div class=entry-content>", "<article>", "<div class=hentry><div class=entry-content>"] {
                 let html = format!("<h1>t</h1>{post}{long}</div></div></article>{around}");
-                let size = body(&html).matches("We lift").count();
-                assert_eq!(size, 27, "{post} {around}");
+                let markdown = body(&html);
+                assert_eq!(markdown.matches("We lift").count(), 27, "{post} {around}");
+                assert!(!markdown.contains("A long name"), "{post} {around}: {markdown}");
             }
         }
     }
