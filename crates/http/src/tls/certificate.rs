@@ -200,13 +200,12 @@ fn validity_period(certificate: &[u8]) -> der::Result<(Timestamp, Timestamp)> {
     Ok((to_timestamp(not_before), to_timestamp(not_after)))
 }
 
-/// The number, beginning with 1, of the first certificate that cannot be parsed. Clients refuse a chain with
-/// such a certificate, and the TLS library parses only the first one.
+/// The number, beginning with 1, of the first certificate that cannot be parsed, such as one with missing
+/// lines. The TLS library parses only the server's own certificate, and clients may refuse the chain. Accepts
+/// issuers that this library does not support, such as roots of version 1: clients may support or ignore
+/// them.
 fn first_damaged(chain: &[CertificateDer<'_>]) -> Option<usize> {
-    let is_damaged = |certificate: &CertificateDer<'_>| {
-        validity_period(certificate).is_err() || ParsedCertificate::try_from(certificate).is_err()
-    };
-    chain.iter().position(is_damaged).map(|index| index + 1)
+    chain.iter().position(|certificate| validity_period(certificate).is_err()).map(|index| index + 1)
 }
 
 /// Converts a time, capped at [`Timestamp::MAX`]. The end of 9999 means no expiry (RFC 5280 §4.1.2.5).
@@ -217,6 +216,8 @@ fn to_timestamp(time: time::Time) -> Timestamp {
 
 #[cfg(test)]
 mod tests {
+    use x509_cert::der::Encode as _;
+
     use super::*;
 
     struct Pair {
@@ -327,6 +328,35 @@ mod tests {
             let chain = format!("{whole}{damaged}");
             check(&chain, &own.key, "the certificate cannot be used: number 3 of the certificates");
         }
+    }
+
+    #[test]
+    fn issuers_need_neither_version_3_nor_known_extensions() {
+        let own = pair(&["www.example.com"]);
+        let key = rcgen::KeyPair::generate().expect("a key");
+        let mut parameters = rcgen::CertificateParams::new(Vec::new()).expect("no names");
+        let version_3 = parameters.self_signed(&key).expect("a certificate");
+        // Version 1 has no version field.
+        let certificate = AnyRef::from_der(version_3.der()).expect("it is DER");
+        let mut parts = SliceReader::new(certificate.value()).expect("it is short");
+        let tbs_certificate = AnyRef::decode(&mut parts).expect("a part");
+        let signature = parts.read_slice(parts.remaining_len()).expect("the rest");
+        let version_1 = sequence(&[&sequence(&[&tbs_certificate.value()[5..]]), signature]);
+        assert!(ParsedCertificate::try_from(&version_1).is_err(), "the TLS library does not support it");
+        let mut extension =
+            rcgen::CustomExtension::from_oid_content(&[1, 3, 6, 1, 4, 1, 99_999, 1], vec![5, 0]);
+        extension.set_criticality(true);
+        parameters.custom_extensions.push(extension);
+        let unknown = parameters.self_signed(&key).expect("a certificate").der().clone();
+        assert!(ParsedCertificate::try_from(&unknown).is_err(), "the TLS library does not support it");
+        let own = CertificateDer::from_pem_slice(own.chain.as_bytes()).expect("it is PEM");
+        assert_eq!(first_damaged(&[own, version_1, unknown]), None);
+    }
+
+    /// A SEQUENCE in DER with this content.
+    fn sequence(parts: &[&[u8]]) -> CertificateDer<'static> {
+        let content = parts.concat();
+        AnyRef::new(Tag::Sequence, &content).and_then(|any| any.to_der()).expect("it can be encoded").into()
     }
 
     #[test]
