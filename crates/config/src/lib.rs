@@ -103,9 +103,11 @@ impl Config {
     }
 
     /// The environment variable that sets the key of a fault, if the fault is that a secret is not set. A
-    /// server may get secrets in an environment that this process does not have.
+    /// server may get secrets in an environment that this process does not have. `None` if the fault is that
+    /// the file that a `…_FILE` variable names cannot be read.
     pub fn missing_secret(&self, fault: &Fault) -> Option<String> {
-        let key = fault.key.as_deref().filter(|_| fault.severity == Severity::Error)?;
+        let is_about_file = fault.severity == Severity::Error && fault.place == FILE_NAME;
+        let key = fault.key.as_deref().filter(|_| is_about_file)?;
         let setting = self.settings.iter().find(|setting| setting.key.name == key)?;
         let is_missing = setting.key.is_secret && setting.origin == ValueOrigin::Default;
         is_missing.then(|| variable_name(key))

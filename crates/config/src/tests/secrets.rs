@@ -68,6 +68,16 @@ fn no_part_of_a_faulty_secret_is_in_a_message() {
 }
 
 #[test]
+fn an_unreadable_file_of_a_secret_does_not_count_as_a_missing_secret() {
+    let text = "[[channel]]\nname = \"hook\"\nkind = \"webhook\"\n";
+    let environment = [("FRONTDESK_CHANNEL__HOOK__URL_FILE", "/run/none/url")];
+    let (config, mut faults) = load(text, &environment, &[]);
+    faults.retain(|fault| config.missing_secret(fault).is_none());
+    let [error] = &errors(&faults)[..] else { panic!("one error: {faults:?}") };
+    assert!(error.starts_with("FRONTDESK_CHANNEL__HOOK__URL_FILE: cannot read"), "{error}");
+}
+
+#[test]
 fn a_key_in_place_of_its_path_is_refused_and_hidden() {
     let pem = format!("-----BEGIN PRIVATE KEY-----{BODY}-----END PRIVATE KEY-----");
     let folder = tempfile::tempdir().expect("a folder");
