@@ -16,7 +16,7 @@ pub use super::syntax::FILE_NAME;
 use super::syntax::SyntaxFaults;
 use super::value::{ParseResult, Raw, parse_line};
 use frontdesk_site::PrivatePath;
-use frontdesk_site::fault::{Fault, Placed, closest};
+use frontdesk_site::fault::{Fault, Placed, Severity, closest};
 
 /// The message about an environment variable with [`PREFIX`] that matches no key.
 const UNKNOWN_VARIABLE: &str = "unknown environment variable";
@@ -397,6 +397,20 @@ impl<'a> Reader<'a> {
                 self.faults.push(fault);
             }
         }
+    }
+
+    /// Whether an error says that a secret of the table `[list.name]` is missing, for a name for which
+    /// `is_read` is false. The server may get the secret in its own environment.
+    pub(super) fn lacks_secret(&self, list: &str, is_read: impl Fn(&str) -> bool) -> bool {
+        let secrets = self.settings.iter().filter(|setting| setting.key.is_secret);
+        let keys: Vec<&str> = secrets.map(|setting| &*setting.key.name).collect();
+        self.missing.iter().any(|(key, fault)| {
+            let mut parts = key.splitn(3, '.');
+            fault.severity == Severity::Error
+                && keys.contains(&&**key)
+                && parts.next() == Some(list)
+                && parts.next().is_some_and(|name| !is_read(name))
+        })
     }
 
     /// Whether the value of `key` was invalid, and replaced by the default.

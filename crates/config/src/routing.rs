@@ -303,9 +303,12 @@ fn describe_value(value: &FieldValue) -> String {
 
 /// Warns about values with which submissions reach no channel, although a condition makes a channel choose
 /// among submissions to the form, and about more combinations of values than [`MAX_CASES`], which are not
-/// examined.
+/// examined. Warns about nothing if a channel is left out ([`is_channel_left_out`]).
 pub(super) fn warn_about_gaps(r: &mut Reader<'_>, channels: &[ChannelOptions], set: &FormSet) {
     let routes: Vec<Route> = channels.iter().map(ChannelOptions::route).collect();
+    if is_channel_left_out(r, &routes) {
+        return;
+    }
     for form in set.iter().filter(|form| !set.is_faulty(form.name)) {
         let is_conditional =
             |route: &&Route| route.accepts(form.name) && matches!(route.when, Condition::Fields(_));
@@ -324,6 +327,12 @@ pub(super) fn warn_about_gaps(r: &mut Reader<'_>, channels: &[ChannelOptions], s
         let hint = "such submissions stay in the inbox: add a `[[channel]]` without `when`, which gets them";
         r.warn_if(!gaps.is_empty(), &key, &message, hint);
     }
+}
+
+/// Whether a channel is not among `routes` because a secret is missing, which the server may have in its own
+/// environment. The submissions that the channel accepts are then not known.
+pub(super) fn is_channel_left_out(r: &Reader<'_>, routes: &[Route]) -> bool {
+    r.lacks_secret("channel", |name| routes.iter().any(|route| route.name == name))
 }
 
 /// The values of the first combinations, after ` with`, and the number of others. Empty if the only gap is

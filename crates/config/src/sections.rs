@@ -10,7 +10,8 @@ use super::reader::{FILE_NAME, Reader, Setting};
 use super::secret_file::SecretFile;
 use super::{
     agents, brand, canary, channel, content_signals, form_files, forms, inbox, inbox_domain, limits, log,
-    operator, redirects_and_extra, screening, security, server, site, store, tls, visitor_mails, words,
+    operator, redirects_and_extra, routing, screening, security, server, site, store, tls, visitor_mails,
+    words,
 };
 use frontdesk_app::agent::AgentOptions;
 use frontdesk_app::page_views::{AgentClass, names_of};
@@ -224,6 +225,8 @@ impl Config {
     /// if the request would time out first.
     fn check_confirmations(&self, r: &mut Reader<'_>) {
         let confirmed = &self.web.confirmed_forms;
+        let routes = &self.store.channels;
+        let are_routes_known = !routing::is_channel_left_out(r, routes);
         for form in confirmed {
             r.refuse_if(
                 self.pages.confirming.contains(form),
@@ -231,7 +234,7 @@ impl Config {
                 &format!("cannot be \"delivered\" with `forms.{form}.confirm`: nothing is delivered before the visitor confirms the address"),
             );
             r.refuse_if(
-                !self.store.channels.iter().any(|route| route.accepts(form)),
+                are_routes_known && !routes.iter().any(|route| route.accepts(form)),
                 &format!("forms.{form}.accept"),
                 "is \"delivered\", but no `[[channel]]` accepts this form",
             );

@@ -78,6 +78,26 @@ fn an_unreadable_file_of_a_secret_does_not_count_as_a_missing_secret() {
 }
 
 #[test]
+fn a_channel_without_its_secret_may_get_the_submissions_of_any_form() {
+    let forms = "[forms.contact]\naccept = \"delivered\"\n";
+    let mail = "[[channel]]\nname = \"mail\"\nkind = \"maildir\"\npath = \"m\"\nforms = [\"waitlist\"]\n\
+                when = { email = \"a@example.com\" }\n";
+    let hook = "[[channel]]\nname = \"hook\"\nkind = \"webhook\"\n";
+    let about = |text: &str, key: &str| {
+        let (_, faults) = load(text, &[], &[]);
+        faults.iter().filter(|fault| fault.key.as_deref() == Some(key)).count()
+    };
+    for (channels, faults) in [(mail.to_owned(), 1), (format!("{mail}{hook}"), 0)] {
+        let text = format!("{forms}{channels}");
+        assert_eq!(about(&text, "forms.contact.accept"), faults, "{text}");
+        assert_eq!(about(&text, "channel.mail.when"), faults, "{text}");
+    }
+    // A channel is also left out because of another fault, which the server has as well.
+    let smtp = "[[channel]]\nname = \"smtp\"\nkind = \"smtp\"\n";
+    assert_eq!(about(&format!("{forms}{smtp}"), "forms.contact.accept"), 1);
+}
+
+#[test]
 fn a_key_in_place_of_its_path_is_refused_and_hidden() {
     let pem = format!("-----BEGIN PRIVATE KEY-----{BODY}-----END PRIVATE KEY-----");
     let folder = tempfile::tempdir().expect("a folder");
