@@ -2,7 +2,7 @@
 
 use std::borrow::Cow;
 
-use super::value::{Raw, without_password};
+use super::value::{Raw, toml_string, without_password};
 
 /// The declaration of a configuration key, written where the key is read.
 ///
@@ -22,6 +22,8 @@ pub struct ConfigKey {
     pub(super) is_in_starter_file: bool,
     pub(super) effect: Effect,
     pub(super) is_secret: bool,
+    /// Whether the value is the URL of a server or a file, with a password if the server needs one.
+    is_connection_url: bool,
     /// Whether the value is the path of a file or folder of the operator, which is never published.
     pub(super) names_file: bool,
 }
@@ -52,6 +54,7 @@ impl ConfigKey {
             is_in_starter_file: false,
             effect,
             is_secret: false,
+            is_connection_url: false,
             names_file: false,
         }
     }
@@ -98,11 +101,30 @@ impl ConfigKey {
         Self { is_secret: true, ..self }
     }
 
+    /// Declares that the value is the URL of a server or a file. Passwords in it are hidden even if it is
+    /// malformed.
+    pub(super) fn connection_url(self) -> Self {
+        Self { is_connection_url: true, ..self }
+    }
+
+    /// Formats a value as TOML, with secrets hidden.
+    pub(super) fn display(&self, raw: &Raw) -> String {
+        match raw {
+            _ if self.is_secret => raw.redacted(),
+            Raw::Text(text) if self.is_connection_url => toml_string(&without_password(text, true)),
+            _ if self.is_connection_url => raw.redacted(),
+            _ => raw.display(),
+        }
+    }
+
     /// Whether a value is secret or contains a URL with a password. An empty text or list is not secret, and
     /// neither is a boolean.
     pub(super) fn holds_secret(&self, raw: &Raw) -> bool {
         match raw {
-            Raw::Text(text) => !text.is_empty() && (self.is_secret || without_password(text) != *text),
+            Raw::Text(text) => {
+                let has_password = || without_password(text, self.is_connection_url) != *text;
+                !text.is_empty() && (self.is_secret || has_password())
+            }
             Raw::List(items) => items.iter().any(|item| self.holds_secret(item)),
             Raw::Table(members) => members.iter().any(|(_, value)| self.holds_secret(value)),
             Raw::Number(_) | Raw::Other(_) => self.is_secret,

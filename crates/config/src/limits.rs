@@ -78,7 +78,7 @@ pub(super) fn quota() -> impl Fn(&Raw) -> ParseResult<u32> {
 /// password.
 fn read_shared(r: &mut Reader<'_>) -> Option<rate_limiter::RedisOptions> {
     let mut shared = r.get(
-        requests("limits.shared_url"),
+        requests("limits.shared_url").connection_url(),
         "",
         "A Redis or Valkey server that shares these limits among several servers (docs/pages/scale.md); empty if \
          this server counts alone. The URL needs a password, so set it in FRONTDESK_LIMITS__SHARED_URL, or \

@@ -134,7 +134,7 @@ impl<'a> Reader<'a> {
             None => found.unwrap_or_else(|| (default.clone(), ValueOrigin::Default)),
         };
         self.record_named_file(&key, &raw);
-        let value = if key.is_secret || is_pem(&raw) { raw.redacted() } else { raw.display() };
+        let value = if is_pem(&raw) { raw.redacted() } else { key.display(&raw) };
         let parsed = parse(&raw);
         let setting = Setting { key, value, effective: None, origin, raw };
         let name = &setting.key.name;

@@ -22,7 +22,7 @@ pub(super) fn read(r: &mut Reader<'_>) -> (PathBuf, DatabaseUrl, MaintenanceOpti
         "The folder for submissions, relative to this folder. Back it up; keep it out of version control.",
     );
     let url = r.get(
-        restart("store.url"),
+        restart("store.url").connection_url(),
         "sqlite:inbox.sqlite",
         "The database: a file, relative to the data folder, or a PostgreSQL server that several machines \
          share, such as \"postgres://frontdesk@db.example.com/frontdesk\" (docs/pages/scale.md). \

@@ -74,7 +74,7 @@ impl Raw {
     /// Formats the value as TOML, with passwords in URLs hidden.
     pub(super) fn display(&self) -> String {
         match self {
-            Self::Text(text) => toml_string(&without_password(text)),
+            Self::Text(text) => toml_string(&without_password(text, false)),
             Self::Number(number) => number.to_string(),
             Self::Flag(flag) => flag.to_string(),
             Self::Other(text) => text.clone(),
@@ -149,23 +149,18 @@ fn without_quotes(item: &str) -> &str {
     quoted('"').or_else(|| quoted('\'')).unwrap_or(item)
 }
 
-/// URI schemes whose URLs have an address, and no password, before the `@`.
-const ADDRESS_SCHEMES: [&str; 4] = ["mailto", "sip", "sips", "xmpp"];
-
 /// Hides the passwords in a URL: `scheme://user:password@host`, and the parameters `pass` and those whose
-/// names end with `password`. The URL may be malformed, such as `redis//:password@host`. Returns other texts
-/// unchanged.
-pub(super) fn without_password(text: &str) -> String {
+/// names end with `password`. With `is_connection_url`, the text is meant to be the URL of a server or a
+/// SQLite file, and may be malformed, such as `redis//:password@host` or `user:password@host`: then hides
+/// everything between the first colon and the last `@`. Returns other texts unchanged.
+pub(super) fn without_password(text: &str, is_connection_url: bool) -> String {
+    let is_scheme = |text: &str| text.bytes().all(|c| c.is_ascii_alphanumeric() || b"+-.".contains(&c));
     let hidden = || {
         let (before, host) = text.rsplit_once('@')?;
-        let is_address = || {
-            let scheme = before.split_once(':').filter(|(_, rest)| !rest.contains(':'));
-            scheme.is_some_and(|(scheme, _)| ADDRESS_SCHEMES.contains(&scheme))
-        };
         let user = match before.find("://") {
-            Some(at) => at + 3,
-            None if before.contains(char::is_whitespace) || is_address() => return None,
-            None => before.find("//").or_else(|| before.find(":/")).map_or(0, |at| at + 2),
+            Some(at) if !is_connection_url || is_scheme(&before[..at]) => at + 3,
+            _ if is_connection_url && !text.starts_with("sqlite:") => 0,
+            _ => return None,
         };
         let colon = user + before[user..].find(':')?;
         Some(format!("{}:***@{host}", &before[..colon]))
@@ -637,6 +632,33 @@ mod tests {
             }
         }
         assert_eq!(toml_string("e\u{301}\u{7f}\u{1b}"), "\"e\u{301}\\U0000007F\\U0000001B\"");
+    }
+
+    #[test]
+    fn a_malformed_connection_url_shows_no_password_and_other_texts_stay() {
+        for (url, expected) in [
+            ("user:pa//ss@redis:6379", "user:***@redis:6379"),
+            ("user:/pass@redis:6379", "user:***@redis:6379"),
+            ("user:pa://ss@redis:6379", "user:***@redis:6379"),
+            ("redis:/user:p//w@redis", "redis:***@redis"),
+            ("redis//user:pass@redis", "redis//user:***@redis"),
+            ("redis://user:p//w://x@redis", "redis://user:***@redis"),
+            ("REDIS://user:pass@redis", "REDIS://user:***@redis"),
+            ("postgres//desk@db/inbox", "postgres//desk@db/inbox"),
+            ("sqlite:data@2/inbox.db", "sqlite:data@2/inbox.db"),
+        ] {
+            assert_eq!(without_password(url, true), expected, "{url}");
+        }
+        for text in [
+            "{\"text\":{{\"@here \"~text}}}",
+            "mailto:desk@example.com",
+            "MAILTO:desk@example.com",
+            "acct:desk@example.com",
+            "Write to us: desk@example.com",
+        ] {
+            assert_eq!(without_password(text, false), text);
+        }
+        assert_eq!(without_password("http://user:pass@proxy", false), "http://user:***@proxy");
     }
 
     #[test]
