@@ -82,16 +82,23 @@ impl SmtpOptions {
     }
 }
 
-/// Whether a refusal is about the name in EHLO: its text has the name of the command, or says that the name
-/// is that of another machine (Exim's configuration in cPanel). 503 says that the command is missing.
+/// Whether a refusal is about the name in EHLO: the code says that the argument of EHLO is wrong (RFC 5321
+/// §4.2.2), or the text has the name of the command, or says that the name is that of another machine (Exim's
+/// configuration in cPanel). 500 and 502 say that the server does not know the command that they quote, and
+/// 503 that it is missing.
 fn concerns_hello_name(phase: SmtpPhase, code: u16, text: &str) -> bool {
     let is_checked =
         matches!(phase, SmtpPhase::Ehlo | SmtpPhase::StartTls | SmtpPhase::Mail | SmtpPhase::Rcpt);
-    let is_about_name =
-        |word: &str| ["helo", "ehlo", "impersonating"].iter().any(|about| word.eq_ignore_ascii_case(about));
-    is_checked
-        && code != 503
-        && text.split(|c: char| !c.is_alphanumeric() && !"@._-".contains(c)).any(is_about_name)
+    let is_command = |word: &str| word.eq_ignore_ascii_case("helo") || word.eq_ignore_ascii_case("ehlo");
+    let is_about_name = || {
+        text.split(|c: char| !c.is_alphanumeric() && !"@._-".contains(c)).any(is_command)
+            || text.to_ascii_lowercase().contains("host impersonating")
+    };
+    match code {
+        500 | 502 | 503 => false,
+        501 | 504 if phase == SmtpPhase::Ehlo => true,
+        _ => is_checked && is_about_name(),
+    }
 }
 
 #[cfg(test)]
@@ -170,6 +177,38 @@ mod tests {
                 "The mail server refuses the name of this machine: set `helo`",
             ),
             ("mail.example.com", Mail, refused(503, "5.5.1 send HELO/EHLO first"), "Check `from`:"),
+            (
+                "mail.example.com",
+                Ehlo,
+                refused(501, "5.5.4 Invalid domain name"),
+                "The mail server refuses the name",
+            ),
+            (
+                "mail.example.com",
+                Ehlo,
+                refused(504, "5.5.2 <desk>: need a full name"),
+                "The mail server refuses the name",
+            ),
+            (
+                "mail.example.com",
+                Rcpt,
+                refused(550, "REJECTED - Host impersonating [example.com]"),
+                "The mail server refuses the name",
+            ),
+            (
+                "mail.example.com",
+                Ehlo,
+                refused(502, "5.5.2 not recognized: EHLO"),
+                "Check `host` and `port`,",
+            ),
+            (
+                "mail.example.com",
+                Ehlo,
+                refused(500, "unknown: \"EHLO example.com\""),
+                "Check `host` and `port`,",
+            ),
+            ("mail.example.com", Ehlo, refused(550, "5.7.1 go away"), "Check `host` and `port`,"),
+            ("mail.example.com", Mail, refused(550, "5.7.1 impersonating a protected user"), "Check `from`:"),
             ("mail.example.com", Rcpt, refused(550, "5.1.1 <helo@example.com>: unknown"), "Check `to`."),
             ("mail.example.com", Rcpt, refused(554, "Relay access denied"), "Check `to`. If"),
             ("mail.example.com", Message, refused(550, "5.7.60 SMTP; no"), "Check `from`: the account"),
