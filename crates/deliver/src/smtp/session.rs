@@ -28,6 +28,10 @@ const CHUNK: usize = 16 * 1024;
 /// Maximum number of octets of a command, without CR LF (RFC 5321 §4.5.3.1.4).
 const MAX_COMMAND_BYTES: usize = 510;
 
+/// Minimum length, in characters, of a part of a token that is removed from the error of a login. A shorter
+/// one may be a word of the reply.
+const MIN_TOKEN_CHARS: usize = 12;
+
 trait Stream: AsyncRead + AsyncWrite + Send + Unpin {}
 impl<S: AsyncRead + AsyncWrite + Send + Unpin> Stream for S {}
 
@@ -81,7 +85,8 @@ impl SmtpSession {
             }
         }
         if let Some(login) = &options.login {
-            dialogue.login(login, &capabilities, options.deadlines).await?;
+            let result = dialogue.login(login, &capabilities, options.deadlines).await;
+            result.map_err(|error| without_login(error, login))?;
         }
         Ok(SmtpSession { dialogue, sent: 0, idle_since: Instant::now() })
     }
@@ -253,7 +258,7 @@ impl<S: Stream> Dialogue<S> {
                 return Err(SmtpError::broken(SmtpPhase::Auth, format!("{NO_LOGIN}, but {offered}")));
             }
         };
-        expect_positive(SmtpPhase::Auth, &without_login(reply, login))
+        expect_positive(SmtpPhase::Auth, &reply)
     }
 
     /// Logs in with AUTH PLAIN (RFC 4616), and returns the last reply.
@@ -521,12 +526,26 @@ fn plain_token(login: &SmtpLogin) -> String {
     STANDARD.encode(format!("\0{}\0{}", login.username, login.password.expose_secret()))
 }
 
-/// Removes the password from the reply to a login: Sendmail and other servers quote a line that they do not
-/// expect.
-fn without_login(reply: SmtpReply, login: &SmtpLogin) -> SmtpReply {
+/// Removes the password from the error of a login: Sendmail and other servers quote a line that they do not
+/// expect, or a part of it. Replaces each part of a token with [`MIN_TOKEN_CHARS`] characters or more.
+fn without_login(error: SmtpError, login: &SmtpLogin) -> SmtpError {
     let tokens = [plain_token(login), STANDARD.encode(login.password.expose_secret())];
-    let redact = |line: String| tokens.iter().fold(line, |line, token| line.replace(token, "…"));
-    SmtpReply { lines: reply.lines.into_iter().map(redact).collect(), ..reply }
+    let is_separator = |c: char| !c.is_ascii_alphanumeric() && c != '+' && c != '/';
+    let redact_part = |text: &str| {
+        let part = text.trim_end_matches(is_separator);
+        let is_of_token = tokens.iter().any(|token| token.contains(part));
+        if part.len() >= MIN_TOKEN_CHARS && is_of_token { text.replace(part, "…") } else { text.to_owned() }
+    };
+    let redact = |text: String| -> String {
+        let text = tokens.iter().fold(text, |text, token| text.replace(token, "…"));
+        text.split_inclusive(is_separator).map(redact_part).collect()
+    };
+    let kind = match error.kind {
+        SmtpErrorKind::Refusal(code, text) => SmtpErrorKind::Refusal(code, redact(text)),
+        SmtpErrorKind::Broken(text) => SmtpErrorKind::Broken(redact(text)),
+        silence @ SmtpErrorKind::Silence(_) => silence,
+    };
+    SmtpError { kind, ..error }
 }
 
 /// The error for a reply with another code than expected. A positive one, such as 250 to DATA, is a protocol

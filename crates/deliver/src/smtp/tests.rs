@@ -517,6 +517,15 @@ async fn a_failed_login_counts_against_the_channel_and_shows_no_secret() {
             "500 unknown: \"AUTH PLAIN …\" (AUTH, ",
         ),
         (
+            Script::with(At::Auth, Do::Say("500 unknown: AHVzZXIAcGFz...AcGFzc3dvcmQ= AHVzZXIAcGFzc3dvcm"))
+                .offering("AUTH PLAIN"),
+            "500 unknown: …...…= … (AUTH, ",
+        ),
+        (
+            Script::with(At::Auth, Do::Say("535-no\r\n434 AHVzZXIAcGFzc3dvcmQ=")).offering("AUTH PLAIN"),
+            "differs is: 434 …",
+        ),
+        (
             Script::with(At::Auth, Do::Say("500 unknown: cGFzc3dvcmQ=")).offering("AUTH LOGIN"),
             "500 unknown: … (AUTH, ",
         ),
