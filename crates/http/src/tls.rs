@@ -55,6 +55,10 @@ const FIRST_READ: usize = 4096;
 /// The maximum number of bytes to read from a plain-text request before refusing it.
 const MAX_PLAIN_REQUEST: u64 = 16 * 1024;
 
+/// How long a client whose plain-text request was refused may take to read the response and to close the
+/// connection.
+const REFUSAL_LINGER: Duration = Duration::from_secs(1);
+
 /// The options of TLS and HTTPS redirects.
 #[derive(Debug, Clone, Default)]
 pub struct TlsOptions {
@@ -279,7 +283,8 @@ fn server_config(
 }
 
 /// Reads the header of a plain-text HTTP request on a TLS socket, up to [`MAX_PLAIN_REQUEST`] bytes, responds
-/// and closes the connection. `request` was already read from the stream.
+/// and closes the connection, at the latest [`REFUSAL_LINGER`] after the response. `request` was already read
+/// from the stream. Fails if the response cannot be sent.
 async fn refuse_plain_text(
     response: Response<ResponseBody>,
     mut request: BytesMut,
@@ -298,10 +303,12 @@ async fn refuse_plain_text(
     }
     response.extend([b"\r\n", &body[..]].concat());
     stream.write_all(&response).await?;
-    stream.shutdown().await?;
-    // Closing a socket with unread data, such as a body, resets it, and the response may be lost.
+    // Closing a socket with unread data, such as a body, resets it, and the response may be lost. The request
+    // is answered, even if the client resets the connection or leaves it open.
+    let _ = stream.shutdown().await;
     let mut rest = stream.take(MAX_PLAIN_REQUEST);
-    tokio::io::copy(&mut rest, &mut tokio::io::sink()).await.map(|_| ())
+    let _ = timeout(REFUSAL_LINGER, tokio::io::copy(&mut rest, &mut tokio::io::sink())).await;
+    Ok(())
 }
 
 #[cfg(test)]
@@ -316,5 +323,33 @@ mod tests {
         check(&Hsts::new(year, true, false), "max-age=31536000; includeSubDomains");
         check(&Hsts::new(year, true, true), "max-age=31536000; includeSubDomains; preload");
         check(&Hsts::new(Duration::from_millis(1500), false, false), "max-age=1");
+    }
+
+    #[tokio::test]
+    async fn a_refused_client_may_leave_the_connection_open_or_reset_it() {
+        let listener = tokio::net::TcpListener::bind("127.0.0.1:0").await.expect("a port");
+        for resets in [false, true] {
+            let address = listener.local_addr().expect("it is bound");
+            let mut client = TcpStream::connect(address).await.expect("it listens");
+            let (stream, _) = listener.accept().await.expect("a client");
+            let patience = Duration::from_mins(1);
+            let refused =
+                accept(stream, patience, patience, |_| ServerName::Refused, || Response::new("no".into()));
+            let visit = async {
+                client.write_all(b"GET / HTTP/1.1\r\n\r\n").await.expect("sent");
+                let mut response = Vec::new();
+                client.read_to_end(&mut response).await.expect("a response");
+                assert!(response.ends_with(b"\r\n\r\nno"), "{response:?}");
+                if resets {
+                    client.set_zero_linger().expect("it is open");
+                    drop(client);
+                    None
+                } else {
+                    Some(client)
+                }
+            };
+            let (refused, _client) = tokio::join!(refused, visit);
+            assert!(matches!(refused, Ok(Accepted::Done)), "{resets}");
+        }
     }
 }
