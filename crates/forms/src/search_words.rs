@@ -81,10 +81,13 @@ fn is_punctuation(c: char) -> bool {
     folded(c.encode_utf8(&mut [0; 4])).all(|c| PUNCTUATION.contains(c))
 }
 
-/// An address without the scheme of a link to it.
+/// An address without the scheme of a link to it, and without fields of the message, such as `?subject=Hi`
+/// (RFC 6068).
 fn without_mailto(word: &str) -> &str {
     match word.split_once(':') {
-        Some((scheme, address)) if scheme.eq_ignore_ascii_case("mailto") => address,
+        Some((scheme, link)) if scheme.eq_ignore_ascii_case("mailto") => {
+            link.split_once('?').map_or(link, |(address, _)| address)
+        }
         _ => word,
     }
 }
@@ -96,4 +99,24 @@ fn significant_digits(text: &str) -> Option<String> {
     let number = telephone_number(text).filter(|number| !number.contains(';'))?;
     let digits = number.trim_start_matches(['+', '0']);
     (digits.len() >= 5).then(|| digits.to_owned())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_link_to_an_address_stands_for_the_address() {
+        for (text, expected) in [
+            ("mailto:ada@visitor.example", "ada@visitor.example"),
+            ("mailto:ada@visitor.example?subject=Hi&body=x", "ada@visitor.example"),
+            ("<MAILTO:ada@visitor.example?subject=Hi>", "ada@visitor.example"),
+            ("ada@visitor.example?", "ada@visitor.example"),
+            ("note:why?", "note:why"),
+            ("a?b", "a?b"),
+        ] {
+            assert_eq!(search_words(text), [[expected]], "{text}");
+        }
+        assert_eq!(search_words("mailto:?subject=Hi"), [[""; 0]; 0]);
+    }
 }
