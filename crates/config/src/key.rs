@@ -23,7 +23,7 @@ pub struct ConfigKey {
     pub(super) effect: Effect,
     pub(super) is_secret: bool,
     /// Whether the value is the URL of a server or a file, with a password if the server needs one.
-    is_connection_url: bool,
+    pub(super) is_connection_url: bool,
     /// Whether the value is the path of a file or folder of the operator, which is never published.
     pub(super) names_file: bool,
 }

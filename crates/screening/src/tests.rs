@@ -342,17 +342,15 @@ fn links_to_the_site_itself_are_no_signs_of_spam() {
 
 #[test]
 fn private_mailboxes_of_all_providers_are_equal() {
-    let score = |email: &str| {
-        let message =
-            "I build barns. Please tell me whether you look for joiners in spring, I could start at once.";
-        let body = json!({"name": "Ada", "email": email, "message": message}).to_string();
+    let features = |email: &str| {
+        let body =
+            json!({"name": "Ada", "email": email, "message": "I build barns and look for work."}).to_string();
         let entry = parse_with_extras(&CONTACT, body.as_bytes()).unwrap().entry;
-        let options = ScreeningOptions::default();
-        screen(&TokenizedText::new(&entry), &Extras::default(), &RequestSignals::default(), &options).score
+        find_features(&TokenizedText::new(&entry), &ScreeningOptions::default())
     };
-    assert_ne!(score("ada@company.example"), score("ada@gmail.com"));
+    assert_ne!(features("ada@company.example"), features("ada@gmail.com"));
     for domain in ["hey.com", "bigpond.com", "privaterelay.appleid.com", "yahoo.com.au", "duck.com"] {
-        assert_eq!(score(&format!("ada@{domain}")), score("ada@gmail.com"), "{domain}");
+        assert_eq!(features(&format!("ada@{domain}")), features("ada@gmail.com"), "{domain}");
     }
 }
 

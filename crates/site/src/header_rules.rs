@@ -37,8 +37,11 @@ pub(crate) fn with_noindex(mut file: File, is_unlisted: bool) -> File {
 /// directives for crawlers.
 fn add_headers(mut file: File, added: Vec<(HeaderName, HeaderValue)>) -> File {
     for (name, mut value) in added {
+        let is_hidden = |(own, value): &(HeaderName, HeaderValue)| {
+            *own == noindex_header().0 && value.as_bytes().starts_with(noindex_header().1.as_bytes())
+        };
         let is_allowing = || value.to_str().is_ok_and(|value| !forbids_index(value));
-        if file.headers.contains(&noindex_header()) && name == noindex_header().0 && is_allowing() {
+        if name == noindex_header().0 && file.headers.iter().any(is_hidden) && is_allowing() {
             let both = [noindex_header().1.as_bytes(), b", ", value.as_bytes()].concat();
             value = HeaderValue::from_bytes(&both).unwrap_or(value);
         }
