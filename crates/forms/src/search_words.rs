@@ -27,7 +27,7 @@ pub fn search_words(text: &str) -> Vec<Vec<String>> {
     let parts = split_at_quotes(text);
     // An unclosed `"` extends to the end of the text. Other marks do not, because `24”` is a size in inches.
     let last = text.len() - parts.last().map_or(0, |part| part.len());
-    let is_open = parts.len() % 2 == 0 && text[..last].ends_with('"');
+    let is_open = parts.len().is_multiple_of(2) && text[..last].ends_with('"');
     let closed = if is_open { parts.len() } else { parts.len() - 1 };
     for (at, part) in parts.into_iter().enumerate() {
         // Every second part is between quotes.
