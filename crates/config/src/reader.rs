@@ -439,8 +439,8 @@ impl<'a> Reader<'a> {
         self.environment.retain(|name, _| !name.starts_with(&variables));
     }
 
-    /// Reports the variables that belong to no key if they resemble one of `variables`, those of the keys, or
-    /// contain `__`, and are not set by Kubernetes.
+    /// Reports environment variables that belong to no key, unless Kubernetes sets them. Reports only those
+    /// that contain `__` or resemble one of `variables`, the variables of the keys.
     fn report_unknown_variables(&mut self, variables: &[String]) {
         let unknown = self.environment.keys().filter(|name| !is_service_variable(name, &self.environment));
         for name in unknown {

@@ -497,9 +497,9 @@ fn is_shown_on_wide_screens(class: &str) -> bool {
     parts.is_some_and(|(width, display)| WIDTHS.contains(&width) && DISPLAYS.contains(&display))
 }
 
-/// Whether the style sheet of a generator always hides an element with its class: in Webflow, one whose
-/// condition is false or whose field is empty, and the answer to a form that was not sent; in Dokka, the
-/// message that something was copied.
+/// Whether the style sheet of a generator always hides elements of this class. Webflow hides elements with a
+/// false condition or an empty field, and the answer to a form that was not sent; Dokka hides the message
+/// that something was copied.
 fn is_hidden_by_generator(dom: &Dom, id: NodeId) -> bool {
     let is_in_form = || dom.parent(id).is_some_and(|parent| dom.has_class(parent, "w-form"));
     let has_icon = || dom.child_elements(id).any(|child| dom.has_class(child, "copy-popup-icon"));

@@ -130,7 +130,7 @@ fn day_of(when: &FollowUp, now: &Zoned) -> Result<Option<Date>, &'static str> {
     if (2000..2100).contains(&day.year()) { Ok(Some(day)) } else { Err("bad-day") }
 }
 
-/// Lists the users to whom an operator can assign a submission: the configured users, the first
+/// Lists the possible assignees of a submission: the configured users, the first
 /// [`MAX_PEOPLE`] assignees of submissions, and the operator. Sorted, without duplicates.
 pub(super) fn people(
     options: &DeskOptions,
@@ -187,7 +187,7 @@ pub(super) fn note_values(notes: &[Note], operator: &str, clock: &Clock) -> Vec<
     notes.iter().map(value).collect()
 }
 
-/// The template values of the notes on a submission's page, and of the users to whom it can be assigned.
+/// The template values of a submission's notes and possible assignees.
 pub(super) fn work_values(
     annotation: &Annotation,
     notes: &[Note],

@@ -354,10 +354,10 @@ pub(super) struct Visit {
 }
 
 impl Visit {
-    /// Authenticates the operator and responds, on a thread that may block. Without an operator, 401 with a
-    /// page that tells how to log in. The page `/login` needs no operator, and redirects one who is logged
-    /// in. 503, which is logged, if the inbox cannot be read or changed. Also ends the sessions of users who
-    /// are no longer in the configuration.
+    /// Authenticates the operator and responds, on a thread that may block. If this fails, 401 with a page
+    /// that explains how to log in. The page `/login` needs no operator, and redirects operators who are
+    /// logged in. 503, which is logged, if the inbox cannot be read or changed. Also ends the sessions of
+    /// users who are no longer in the configuration.
     fn answer(&self, form: Option<&Pairs>) -> Reply {
         let Self { inbox, options, peer, scheme, head } = self;
         let query = Pairs::parse(head.uri.query().unwrap_or_default().as_bytes());

@@ -205,7 +205,7 @@ mod tests {
             fs::write(&at, &content).expect("it can be written");
             assert!(matches!(read(&at).0, DiskContent::Excluded(ContentMark::PrivateKey)), "{position}");
         }
-        // A presentation is a ZIP archive, of which only the first piece begins like one.
+        // A presentation is a ZIP archive. Only its first piece begins with the signature of ZIP.
         for (start, expected) in [(&b"PK\x03\x04"[..], None), (b"\x01", Some(ContentMark::KeyName))] {
             fs::write(&at, [start, &vec![0x80; 2 * WINDOW]].concat()).expect("it can be written");
             let found = FoundFile { path_in_folder: "talk.key".into(), ..found(&at) };

@@ -266,10 +266,9 @@ impl FrontMatterReader<'_> {
         let has_title = self.find(&["title"]).is_some();
         for (key, value) in &self.table {
             let lower = key.to_ascii_lowercase();
-            let published =
-                Some(()).filter(|()| lower == "published").and_then(|()| self.text(key, value, &[]));
-            let is_date = || published.as_ref().is_some_and(|text| parse_publication_time(text).is_some());
-            if published.as_ref().is_some_and(|text| parse_time(text).is_none()) && is_date() {
+            let text = if lower == "published" { self.text(key, value, &[]) } else { None };
+            let published = text.filter(|text| parse_publication_time(text).is_some());
+            if published.as_ref().is_some_and(|text| parse_time(text).is_none()) {
                 let message =
                     "`published` must be a date such as 2026-11-20, or `true` or `false`".to_owned();
                 let fault = Fault::warning(self.place, self.line(key), message);
@@ -278,7 +277,7 @@ impl FrontMatterReader<'_> {
             if KEYS.contains(&lower.as_str())
                 || FOREIGN.contains(&lower.as_str())
                 || Visibility::of_key(key, value).is_some()
-                || is_date()
+                || published.is_some()
             {
                 continue;
             }

@@ -72,9 +72,9 @@ pub(super) fn list(session: &McpSession, arguments: &mut ToolArguments) -> Resul
     list_page(session, &which, None)
 }
 
-/// Searches submissions for words, all of which must be in the fields or notes, newest first. Returns a page
-/// of them, with the text around the first match in each field. A text without a letter or digit, such as
-/// `?`, is an error.
+/// Finds the submissions that contain every word of the query in their fields or notes. Returns a page of
+/// them, newest first, with the text around the first match in each field. A query without a letter or digit,
+/// such as `?`, is an error.
 pub(super) fn search(session: &McpSession, arguments: &mut ToolArguments) -> Result<Value, ToolError> {
     let words = arguments.search_text("query", MAX_WORDS)?.ok_or_else(|| missing("query"))?;
     let which = ListArguments { words: Some(words.clone()), ..ListArguments::read(arguments, &now())? };

@@ -26,7 +26,7 @@ const CONFIGURATIONS: [&str; 10] = [
     "vercel.json", "wrangler.json", "wrangler.jsonc", "wrangler.toml",
 ];
 
-/// The settings of which a configuration with a general name has at least one; see [`has_settings`].
+/// The settings that identify a configuration with a general name: it has at least one of them.
 #[rustfmt::skip]
 const SETTINGS: [&str; 13] = [
     "basic_auth", "builds", "cleanUrls", "clean_urls", "directoryListing", "error_page", "headers",

@@ -64,8 +64,9 @@ fn redirect_after_post(exchange: &Exchange) -> Option<Url> {
     (!is_corrected(&target, exchange.url())).then_some(target)
 }
 
-/// The other URL to which a redirect only corrects that of a POST, with a status after which clients send GET
-/// without the body (RFC 9110 §15.4.2, §15.4.3). A redirect to the same URL may show a form again.
+/// The target of a redirect that corrects the URL of a POST, such as its final slash, with a status after
+/// which clients send GET without the body (RFC 9110 §15.4.2, §15.4.3). `None` for a redirect to the same
+/// URL, which may show a form again.
 pub(super) fn redirect_that_loses_body(exchange: &Exchange) -> Option<Url> {
     let status = exchange.response()?.status.as_u16();
     let target = redirect_target(exchange).filter(|_| matches!(status, 301 | 302))?;
