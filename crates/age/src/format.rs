@@ -14,7 +14,7 @@ use super::x25519::{FileKey, PrivateKey, PublicKey, Stanza, chacha20_poly1305_ke
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum EncryptionError {
-    /// The text is longer than [`MAX_PLAIN_BYTES`](super::MAX_PLAIN_BYTES). The message is for decryption.
+    /// The text is longer than [`MAX_PLAIN_BYTES`](super::MAX_PLAIN_BYTES). The message is about decryption.
     #[error("its text is longer than 1 MiB, so it was not encrypted by frontdesk")]
     TooLarge,
     /// The file is encrypted to other keys, or its encrypted file key is damaged.
@@ -36,7 +36,7 @@ const SCRYPT_TYPE: &[u8] = b"scrypt";
 /// The length of a full line of a stanza's body. A shorter line ends the body.
 const FULL_LINE: usize = 64;
 const MAC_BYTES: usize = 32;
-/// The length of the random salt with which the payload key is derived from the file key.
+/// The length of the payload's nonce: the random salt for deriving the payload key from the file key.
 const NONCE_BYTES: usize = 16;
 const CHUNK_BYTES: usize = 64 << 10;
 const TAG_BYTES: usize = 16;
@@ -107,7 +107,7 @@ impl Header<'_> {
             let start = file.len() - rest.len();
             let line = take_line(&mut rest)?;
             if let Some(mac) = line.strip_prefix(MAC_MARK.as_bytes()) {
-                // The specification forbids other recipients in addition to a passphrase.
+                // The specification permits a passphrase only as the single recipient.
                 if count == 0 || (has_passphrase && count > 1) {
                     return None;
                 }
@@ -128,7 +128,7 @@ impl Header<'_> {
         }
     }
 
-    /// `Ok(None)` means that no identity fits; an error means that a stanza is invalid.
+    /// `Ok(None)` means that no identity matches; an error means that a stanza is invalid.
     fn unwrap_file_key(&self, identities: &[PrivateKey]) -> Result<Option<FileKey>, Unspecified> {
         for identity in identities {
             for stanza in &self.stanzas {

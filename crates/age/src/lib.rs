@@ -20,7 +20,7 @@ mod x25519;
 
 /// Maximum length in bytes of a plaintext that can be encrypted or decrypted.
 pub const MAX_PLAIN_BYTES: usize = 1 << 20;
-/// An identity file has a few lines. The limit avoids reading a large file that was named by mistake.
+/// Prevents reading a large file that was named by mistake. A real identity file has only a few lines.
 const MAX_IDENTITY_FILE_BYTES: usize = 64 << 10;
 
 const EXPECTED: &str = "the public key that `age-keygen` prints: \"age1\" and 58 more characters";
@@ -100,8 +100,8 @@ impl AgeIdentity {
         parse_identities(path, text.expose_secret())
     }
 
-    /// Decrypts with the first key that fits. Fails with [`EncryptionError::TooLarge`] if the text is longer
-    /// than [`MAX_PLAIN_BYTES`], which only another program can have encrypted.
+    /// Decrypts with the first key that matches. Fails with [`EncryptionError::TooLarge`] if the text is
+    /// longer than [`MAX_PLAIN_BYTES`], which only another program can have encrypted.
     pub fn decrypt(&self, sealed: &[u8]) -> Result<Vec<u8>, EncryptionError> {
         format::decrypt(&self.0, sealed, MAX_PLAIN_BYTES)
     }

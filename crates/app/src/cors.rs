@@ -69,7 +69,7 @@ fn normal_host(host: &str) -> Option<String> {
     (host.len() <= 253 && host.split('.').all(is_label)).then(|| host.to_owned())
 }
 
-/// The request's origin, if it is one of the permitted ones. `None` also for several `Origin` lines.
+/// The request's origin, if it is permitted and the request has only one `Origin` line.
 pub(super) fn permitted_origin(permitted: &[PageOrigin], headers: &HeaderMap) -> Option<HeaderValue> {
     let mut lines = headers.get_all(ORIGIN).iter();
     let origin = lines.next().filter(|_| lines.next().is_none())?;

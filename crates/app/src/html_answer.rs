@@ -17,7 +17,7 @@ use frontdesk_http::{RequestBody, host_of};
 use frontdesk_negotiate::members_with_quality;
 use frontdesk_site::{FormMessage, Site, path};
 
-/// Whether `Accept` names HTML with at least the quality of JSON, as browsers do when they request a page.
+/// Whether `Accept` names HTML and does not prefer JSON, as browsers do when they request a page.
 pub(super) fn is_preferred(head: &Parts) -> bool {
     prefers_html(&head.headers)
 }
@@ -87,7 +87,7 @@ impl<'a> Answer<'a> {
         let mut response = refusal.to_response();
         let Some(page) = self.site.form_page(self.form.name, &self.page) else { return response };
         let sentence = match refusal {
-            // The page that the visitor left has the wrong `enctype`, but the form in the response works.
+            // The form that the visitor used has a wrong `enctype`, but the form in this response works.
             FormRefusal::MediaType => {
                 "The page sent the form in a format that is not accepted. Please fill in the form below and send it."
                     .to_owned()
@@ -108,7 +108,7 @@ impl<'a> Answer<'a> {
             FormRefusal::NotStored(_) | FormRefusal::LowDisk(_) | FormRefusal::NotConfirmed(_) => {
                 FormMessage::ServerError
             }
-            // The page shows the errors of single fields beside them, so the message is general.
+            // The page shows an error beside each invalid field, so the message is general.
             FormRefusal::Invalid(_) if posted.is_some_and(|posted| !posted.invalid_fields().is_empty()) => {
                 FormMessage::Invalid
             }

@@ -26,7 +26,7 @@ const MAX_WAIT: Duration = Duration::from_secs(20);
 /// Maximum number of clients that wait at a time; further ones get 503.
 const MAX_WAITING: usize = 256;
 
-/// The result of the last reload, for any number of waiting clients.
+/// Publishes the result of the last reload to any number of waiting clients.
 #[derive(Debug)]
 pub struct LiveReload {
     state: watch::Sender<ReloadState>,
@@ -36,14 +36,14 @@ pub struct LiveReload {
 
 #[derive(Debug, Clone)]
 struct ReloadState {
-    /// The version number of this state, which grows with each reload and from one process to the next.
+    /// The version of this state. It increases with each reload, and from one server process to the next.
     version: u64,
     /// The value of `version` when the served site was loaded.
     site_version: u64,
     loaded: Instant,
     /// The errors that prevented the last reload; empty if there were none.
     errors: Value,
-    /// The number and the first of the served site's warnings.
+    /// The number of warnings about the served site, and the first warning.
     warnings: Value,
 }
 
@@ -119,7 +119,7 @@ pub(super) fn is_wait(path: &str, head: &Parts) -> bool {
     path == PATH && head.method == Method::POST
 }
 
-/// How long a client may wait, if the server closes connections without a response after `exchange`.
+/// How long a client may wait: at most half of `exchange`, after which the server closes the connection.
 fn max_wait(exchange: Duration) -> Duration {
     MAX_WAIT.min(exchange / 2)
 }
@@ -128,7 +128,7 @@ fn max_wait(exchange: Duration) -> Duration {
 struct WaitingClient<'a>(&'a AtomicUsize);
 
 impl<'a> WaitingClient<'a> {
-    /// Counts a client; `None` without counting it if [`MAX_WAITING`] clients wait already.
+    /// Counts a client. If [`MAX_WAITING`] clients are waiting already, returns `None` without counting it.
     fn begin(count: &'a AtomicUsize) -> Option<Self> {
         let waiting = Self(count);
         (count.fetch_add(1, Ordering::Relaxed) < MAX_WAITING).then_some(waiting)

@@ -150,7 +150,7 @@ impl Default for SubmissionCounts {
 /// Maximum number of forms with their own counters. A reload can add forms, and counters are never removed.
 const MAX_NAMES: usize = 2 * MAX_FORMS;
 
-/// The forms that have counters: those of the site, and former ones.
+/// The forms that have counters: the site's current forms, and its former ones.
 #[derive(Debug)]
 struct FormNames([OnceLock<Interned>; MAX_NAMES]);
 
@@ -177,7 +177,7 @@ impl FormNames {
 struct SharedCounters {
     shards: Mutex<Vec<Arc<Shard>>>,
     form_names: FormNames,
-    /// The numbers of successful and of failed reloads since the start.
+    /// The number of successful reloads since the start, and the number of failed ones.
     reloads: [AtomicU64; 2],
     /// The time of the last reload, in Unix seconds; 0 if there was none.
     reloaded_at: AtomicI64,

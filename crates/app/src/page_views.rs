@@ -42,7 +42,7 @@ const MAX_WAITING_DAYS: usize = 7;
 /// Maximum duration of the last attempt to store counts, when the server stops.
 const LAST_ATTEMPT: Duration = Duration::from_secs(20);
 
-/// A 200 response with a page to a GET request, or a 304 response for the page.
+/// A 200 or 304 response to a GET request for a page.
 pub(super) struct PageView<'a> {
     /// The percent-encoded path of the page.
     pub(super) page: &'a Arc<str>,
@@ -86,7 +86,7 @@ struct OwnCounts {
     clients: ParseCache<AgentIndex>,
     pages: HashMap<OwnKey, (Arc<str>, u64), foldhash::fast::RandomState>,
     referrers: HashMap<Box<str>, u64>,
-    /// Views from hosts beyond [`MAX_OWN_REFERRERS`], and from hosts that are IP addresses.
+    /// Views from hosts that are IP addresses, and from new hosts when `referrers` is full.
     other_referrers: u64,
 }
 
@@ -117,7 +117,7 @@ impl OwnCounts {
         }
     }
 
-    /// Counts a view from `host`. Empty hosts, and new ones beyond [`MAX_OWN_REFERRERS`], share a count.
+    /// Counts a view from `host`. An empty host, or a new one beyond [`MAX_OWN_REFERRERS`], shares a count.
     fn count_referrer(&mut self, host: &str) {
         if let Some(count) = self.referrers.get_mut(host) {
             *count += 1;

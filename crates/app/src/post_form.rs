@@ -159,7 +159,7 @@ impl FormRequest<'_> {
         FormRefusal::NotStored(request)
     }
 
-    /// Returns the body if it has been read already (`early`); otherwise reads it.
+    /// Returns `early`, the body that has been read already, or else reads the body.
     async fn read_unless(
         &self,
         early: Option<Posted>,
@@ -233,7 +233,7 @@ impl FormRequest<'_> {
         }
         let received_at = Timestamp::now();
         let agent = snapshot.agents.verify(head, received_at).await.ok().flatten();
-        // `read` accepts HTML forms only if they are on this site or a permitted one: both count as `Same`.
+        // `read` accepts an HTML form only from this site or a permitted origin; both count as `Same`.
         let origin = if posted.html().is_some() { Origin::Same } else { self.origin() };
         let evidence = Evidence::Facts(RequestFacts { rate, origin, extras });
         let idempotency_key = idempotency_key(&head.headers);
@@ -334,7 +334,7 @@ impl FormRequest<'_> {
         self.origin() == Origin::Same || self.head.headers.get(SEC_FETCH_SITE).is_some_and(is_same)
     }
 
-    /// The request ID of a trusted proxy, or a new one at each call.
+    /// The request ID from a trusted proxy, or else a new ID on each call.
     fn id(&self) -> RequestId {
         let lines = field_values(&self.head.headers, X_REQUEST_ID);
         RequestId::from_proxy_or_new(self.peer, lines, &self.snapshot.options.http.trusted_proxies)
@@ -381,7 +381,7 @@ pub(super) fn whole_seconds(retry_after: Duration) -> u64 {
 /// The larger of the used shares of the source's own two quotas. The network's quotas are left out, because
 /// other sources share them.
 fn quota_use(statuses: Option<&QuotaStatuses>) -> Rate {
-    // The source's quotas come first.
+    // Keep only the source's two quotas, which come before those of the network.
     let own = statuses.into_iter().flatten().take(2);
     Rate::most_used(own.map(|status| (status.remaining, status.quota)))
 }
@@ -428,7 +428,7 @@ fn is_html_form(headers: &HeaderMap) -> bool {
     has_media_type(headers, b"application/x-www-form-urlencoded")
 }
 
-/// Whether the body is a form with a field for files, or a `FormData` object of a script.
+/// Whether the body is `multipart/form-data`: a form with a file field, or a `FormData` object of a script.
 fn is_multipart(headers: &HeaderMap) -> bool {
     has_media_type(headers, b"multipart/form-data")
 }

@@ -19,18 +19,18 @@ pub(super) struct PreferenceCache {
 }
 
 impl PreferenceCache {
-    /// The preferred representation. The request must have no other line of `Accept` than `line`.
+    /// The preferred representation. `line` must be the only `Accept` line of the request.
     pub(super) fn media(&self, line: &[u8]) -> Option<Media> {
         self.accept.borrow_mut().get(line, |line| negotiate::choose([line]))
     }
 
-    /// The acceptable codings. The request must have no other line of `Accept-Encoding` than `line`.
+    /// The acceptable content codings. `line` must be the only `Accept-Encoding` line of the request.
     pub(super) fn codings(&self, line: &[u8]) -> Codings {
         self.accept_encoding.borrow_mut().get(line, |line| Codings::parse([line]))
     }
 }
 
-/// Reads a request's preferences from `headers`. `cache` has parsed values of `Accept` and `Accept-Encoding`.
+/// Reads a request's preferences from its `headers`, and takes values that are parsed already from `cache`.
 pub(super) struct HeaderPreferences<'a> {
     pub(super) headers: &'a HeaderMap,
     pub(super) cache: &'a PreferenceCache,

@@ -114,12 +114,12 @@ pub(super) fn removed_endpoint(forms: &FormSet) -> HttpResponse {
     missing_endpoint(forms, StatusCode::GONE, "This endpoint has been removed.")
 }
 
-/// An error with the names of the endpoints.
+/// An API error whose message lists the endpoints.
 fn missing_endpoint(forms: &FormSet, status: StatusCode, reason: &str) -> HttpResponse {
     error(status, &format!("{reason}{}", list_endpoints(forms)))
 }
 
-/// A sentence with the endpoints, beginning with a space; empty if there are none.
+/// A space and a sentence that lists the endpoints; empty if the site has no endpoints.
 fn list_endpoints(forms: &FormSet) -> String {
     let endpoints: Vec<String> = forms.iter().map(|form| format!("POST {}", form.path)).collect();
     match &endpoints[..] {

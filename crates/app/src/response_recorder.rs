@@ -57,7 +57,7 @@ pub enum UrlResponses {
 }
 
 impl UrlResponses {
-    /// Whether the URL is that of a page that was removed for good (410).
+    /// Whether the page at this URL was removed for good (410).
     pub fn is_gone(&self) -> bool {
         matches!(self, Self::Negotiated { html, .. } if html.identity().status == 410)
     }

@@ -173,7 +173,7 @@ impl<'a> Selection<'a> {
         Ok(ResponseBody::File(part.unchanged_since(file.modified())))
     }
 
-    /// The response without the security headers. 503 instead if [`Self::content`] fails.
+    /// The response without the security headers, or 503 if the file on the disk has changed.
     pub(super) fn to_response(self) -> HttpResponse {
         self.content().map_or_else(|DiskFileChanged| file_unavailable(), |body| self.with_body(body))
     }

@@ -33,7 +33,7 @@ pub struct AppState {
     pub page_views: PageViews,
     /// Free space on the disk that holds the submissions.
     pub disk: Arc<DiskMonitor>,
-    /// The site and the options in effect. A request uses one snapshot to its end, even during a reload.
+    /// The site and the options in effect. A request uses the same snapshot to its end, even during a reload.
     pub snapshot: Arc<ArcSwap<Snapshot>>,
     /// The public HTTP server, which shares `snapshot`.
     pub server: Arc<Server<Snapshot>>,
@@ -104,7 +104,7 @@ pub struct Snapshot {
     pub byte_limiter: Arc<ByteLimiter>,
     pub agents: Arc<Agents>,
     pub options: Arc<WebOptions>,
-    /// The number of this snapshot: 1 at the start of the server, and one more after each reload.
+    /// The sequence number of this snapshot: 1 when the server starts, incremented by each reload.
     pub generation: u64,
 }
 

@@ -25,7 +25,8 @@ pub struct CacheStatus {
     pub field: String,
 }
 
-/// Header fields with a value such as `HIT`, and the product that sends each. Many products send `X-Cache`.
+/// Header fields with values such as `HIT`, and the product that sends each field.
+/// Many products send `X-Cache`.
 const FIELDS: [(&str, &str); 16] = [
     ("CF-Cache-Status", CLOUDFLARE),
     ("X-Vercel-Cache", VERCEL),

@@ -1,7 +1,7 @@
 //! The `Accept` headers that real agents and browsers send, collected in November 2026, and the values of
 //! `User-Agent` that the audit sends.
 
-/// The representation that a client must get from a URL with HTML and Markdown.
+/// The representation that a client must get from a URL that offers both HTML and Markdown.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Preferred {
     Html,
@@ -70,13 +70,13 @@ pub const PRODUCT_TOKEN: &str = "frontdesk-audit";
 pub const USER_AGENT: &str =
     concat!("frontdesk-audit/", env!("CARGO_PKG_VERSION"), " (+https://frontdesk.example.com/audit/)");
 
-/// The `User-Agent` of a browser, with the name of the audit, so that operators recognize it.
+/// A browser's `User-Agent` with the audit's name at the end, so that operators can recognize the audit.
 pub const AS_BROWSER: &str = concat!(
     "Mozilla/5.0 (X11; Linux x86_64; rv:128.0) Gecko/20100101 Firefox/128.0 frontdesk-audit/",
     env!("CARGO_PKG_VERSION")
 );
 
-/// Product tokens of crawlers and agents, and their `User-Agent` with the name of the audit.
+/// Product tokens of crawlers and agents, each with a `User-Agent` that ends with the audit's name.
 pub const AS_CRAWLERS: [(&str, &str); 2] = [
     (
         "ClaudeBot",

@@ -7,7 +7,7 @@ use crate::page::Page;
 /// Languages that are common on websites, in the order in which the audit requests them.
 const FREQUENT: [&str; 7] = ["de", "fr", "es", "ja", "zh", "pt", "en"];
 
-/// The language of a tag in lower case, without script and region; `no` for `nb` and `nn` (Norwegian).
+/// The primary subtag of a language tag, in lower case; `no` for `nb` and `nn` (Norwegian).
 pub(crate) fn primary_subtag(tag: &str) -> String {
     let primary = tag.split(['-', '_']).next().unwrap_or_default().trim().to_ascii_lowercase();
     if matches!(&*primary, "nb" | "nn") { "no".to_owned() } else { primary }

@@ -18,7 +18,7 @@ pub struct MarkdownPage {
     pub code: Vec<(String, String)>,
     /// The raw HTML: each HTML block and each piece of inline HTML.
     pub html: Vec<String>,
-    /// All text including that of code, without raw HTML. Single spaces separate the parts.
+    /// All text, including code but not raw HTML. Single spaces separate the parts.
     pub text: String,
     /// The front matter with its delimiters; empty if there is none.
     pub front_matter: String,
@@ -177,7 +177,7 @@ fn read_block<'a>(node: &'a AstNode<'a>) -> Option<TextBlock> {
     Some(TextBlock { kind, text, linked, links: targets, is_marked })
 }
 
-/// The texts of the cells of a table.
+/// The text of each cell, row by row.
 fn read_rows<'a>(table: &'a AstNode<'a>) -> Vec<Vec<String>> {
     let cells = |row: &'a AstNode<'a>| row.children().filter_map(read_block).map(|cell| cell.text).collect();
     table.children().map(cells).collect()

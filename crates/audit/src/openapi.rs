@@ -17,7 +17,7 @@ const MAX_URL: usize = 2_000;
 /// Maximum number of schemas that are read for one value, because schemas may be recursive.
 const MAX_SCHEMAS: usize = 200;
 
-/// Maximum number of an operation's servers that are read.
+/// Maximum number of servers to read per operation.
 const MAX_SERVERS: usize = 10;
 
 const METHODS: [&str; 8] = ["get", "put", "post", "delete", "options", "head", "patch", "trace"];
@@ -89,7 +89,7 @@ impl OpenApi {
     /// The target of a local reference such as `#/components/schemas/Contact` (RFC 6901 §6). `None` for a
     /// reference that leads nowhere or to another document.
     pub fn find(&self, reference: &str) -> Option<&Value> {
-        // A fragment of a URL may be percent-encoded.
+        // The reference is a URL fragment, so it may be percent-encoded.
         let pointer = percent_decode_str(reference.strip_prefix('#')?).decode_utf8().ok()?;
         self.document.pointer(&pointer)
     }

@@ -19,7 +19,7 @@ pub struct Options {
     pub headers: Vec<(HeaderName, HeaderValue)>,
     /// The `User-Agent` that replaces the audit's own.
     pub user_agent: Option<HeaderValue>,
-    /// Certificate authorities to trust in addition to the public ones, such as that of a staging site.
+    /// Certificate authorities to trust in addition to the public ones, for example to audit a staging site.
     pub extra_roots: Option<ExtraRoots>,
     /// Whether to submit each form once with valid values. Otherwise only invalid requests are sent.
     pub submits: bool,

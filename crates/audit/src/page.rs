@@ -7,7 +7,7 @@ use frontdesk_convert::{Converted, HtmlElement, HtmlTree, Options, Selector, Url
 use crate::exchange::{Exchange, Representation, Response};
 use crate::markdown::MarkdownPage;
 
-/// Maximum number of bytes of HTML that are parsed per page. The tree takes up to 100 times the memory.
+/// Maximum number of bytes of HTML to parse per page. The parsed tree takes up to 100 times as much memory.
 const MAX_HTML: usize = 1 << 20;
 
 /// Maximum length of a resolved link in bytes; longer links cannot be requested.

@@ -14,7 +14,7 @@ pub struct NotJudged {
     pub group: Group,
     /// The rule, or `None` if requests of the group were not sent.
     pub rule: Option<&'static Rule>,
-    /// The reason, as a clause without a capital letter and a full stop.
+    /// The reason as a clause: no capital letter at the start, and no period at the end.
     pub reason: String,
 }
 

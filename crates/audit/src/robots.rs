@@ -17,13 +17,13 @@ pub struct Robots {
     groups: Vec<RobotsGroup>,
     /// The URLs in `Sitemap` lines, as written.
     pub sitemaps: Vec<String>,
-    /// The numbers of the lines that are neither fields, comments nor blank.
+    /// The numbers of the lines that are not a field, a comment or blank.
     pub faulty_lines: Vec<usize>,
     /// The numbers of the `Allow` and `Disallow` lines before the first `User-agent`, which crawlers skip.
     pub stray_lines: Vec<usize>,
 }
 
-/// Consecutive lines for the same crawlers.
+/// One group: consecutive lines that apply to the same crawlers.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct RobotsGroup {
     /// Product tokens of crawlers in lower case, or `*`.
@@ -140,14 +140,14 @@ fn decode(path: &str) -> String {
     percent_encoding::percent_decode_str(path).decode_utf8_lossy().into_owned()
 }
 
-/// A pattern of paths with `*` for any characters and a final `$` for the end of the path.
+/// A path pattern. `*` matches any characters, and a final `$` matches the end of the path.
 #[derive(Clone, Debug, PartialEq, Eq)]
 struct PathPattern {
-    /// The texts before, between and after the `*`, without percent-encoding. At least one.
+    /// The pattern without a final `$`, split at each `*` and then percent-decoded. Never empty.
     parts: Vec<String>,
     /// Whether the pattern ends with `$`.
     is_anchored: bool,
-    /// The number of bytes of the pattern without percent-encoding.
+    /// The length of the percent-decoded pattern in bytes.
     length: usize,
 }
 
@@ -173,7 +173,7 @@ impl PathPattern {
             if parts.peek().is_none() && self.is_anchored {
                 return rest.ends_with(part);
             }
-            // Take the earliest occurrence, which leaves the longest rest of the path for later parts.
+            // Take the earliest match, so that later parts can match as much of the path as possible.
             let Some(start) = rest.find(part) else { return false };
             rest = &rest[start + part.len()..];
         }

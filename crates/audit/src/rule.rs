@@ -100,7 +100,7 @@ pub struct Finding {
 }
 
 impl Finding {
-    /// The finding as an object for one line of JSON. `key` identifies it in a baseline.
+    /// The finding as a JSON object. Its member `key` identifies the finding in a baseline.
     pub fn to_json(&self) -> Value {
         let evidence: Vec<_> = self.evidence.iter().map(|exchange| evidence_json(exchange)).collect();
         json!({
@@ -194,7 +194,7 @@ impl Findings {
         message: impl Into<String>,
     ) {
         let evidence = evidence.iter().map(|&exchange| exchange.clone()).collect();
-        // Messages quote text of the site, which may have control characters.
+        // Messages quote text from the site, which may contain control characters.
         let message = without_fresh_queries(&message.into()).replace(char::is_control, " ");
         let message = message.chars().take(MAX_MESSAGE).collect();
         let url = without_fresh_queries(&url.into());

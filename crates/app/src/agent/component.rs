@@ -47,7 +47,7 @@ impl SiteOrigin {
     }
 }
 
-/// The signature base (RFC 9421 §2.5); an error for too many, repeated, missing or unknown components.
+/// Builds the signature base (RFC 9421 §2.5). Fails for too many, repeated, missing or unknown components.
 pub fn signature_base(
     head: &Parts,
     origin: &SiteOrigin,
@@ -182,7 +182,7 @@ fn normalize_encoding(text: &str) -> String {
             _ => byte,
         });
     }
-    // Encodes one byte of the decoded text, in which invalid UTF-8 was replaced, as in HTML forms.
+    // Percent-encodes one byte; the unreserved characters are those of `application/x-www-form-urlencoded`.
     let encode = |byte: u8| match byte {
         b'*' | b'-' | b'.' | b'_' | b'0'..=b'9' | b'A'..=b'Z' | b'a'..=b'z' => char::from(byte).to_string(),
         byte => format!("%{byte:02X}"),

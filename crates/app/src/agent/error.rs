@@ -23,7 +23,7 @@ pub enum SignatureError {
     Algorithm,
     /// The signature does not match the request.
     Signature,
-    /// Like [`Self::Signature`], but `Host` names another site, for which the agent may have signed.
+    /// The signature does not match, and `Host` names another site, for which the agent may have made it.
     Authority,
     /// The signature was used before, or the table of used signatures is full.
     Replayed,

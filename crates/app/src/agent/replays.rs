@@ -33,7 +33,7 @@ impl Replays {
         expires: i64,
         now: Timestamp,
     ) -> Result<(), SignatureError> {
-        // Key IDs contain neither separator, so a nonce and a signature never have the same hash input.
+        // No key ID contains a separator, so a nonce and a signature never have the same hash input.
         let (separator, identity) = match identity {
             SignatureId::Nonce(nonce) => (b"\n", nonce.as_bytes()),
             SignatureId::Signature(bytes) => (b"\0", bytes),

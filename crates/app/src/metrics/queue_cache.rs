@@ -36,7 +36,7 @@ pub(super) struct QueueCount {
 }
 
 impl QueueCount {
-    /// Counts the queue in the database, which blocks. An error is not logged, and leaves the counts `None`.
+    /// Counts the queue with blocking database queries. On an error, logs nothing and returns no counts.
     fn query(database: &DatabaseUrl) -> Self {
         let (at, began) = (Timestamp::now(), Instant::now());
         let found =

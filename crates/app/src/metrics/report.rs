@@ -102,7 +102,7 @@ fn write_submissions(out: &mut Exposition, metrics: &Metrics, forms: &FormSet) {
     }
 }
 
-/// Writes how many connections are open, were admitted and were closed by the server, and their memory.
+/// Writes how many connections are open, were admitted or were closed by the server, and their memory use.
 fn write_connections(out: &mut Exposition, app: &AppState) {
     let counters = &app.server.counters;
     out.single("frontdesk_connections_open", counters.open());
@@ -193,7 +193,7 @@ fn write_canary(out: &mut Exposition, status: &CanaryStatus) {
     }
 }
 
-/// Writes whether disk space is low, and how much there is if it has been measured.
+/// Writes whether disk space is low and, if it has been measured, the free space, the size and the reserve.
 fn write_disk(out: &mut Exposition, app: &AppState) {
     out.single("frontdesk_disk_low", u8::from(app.disk.is_low()));
     let Some((space, reserve)) = app.disk.last() else { return };

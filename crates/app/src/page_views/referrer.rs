@@ -43,13 +43,13 @@ pub(super) fn referring_host<'b>(
     std::str::from_utf8(lower).ok()
 }
 
-/// The text after `prefix`, which is compared without regard to case; `None` if the text begins otherwise.
+/// Removes `prefix` from the start of `text`, ignoring case. `None` if `text` does not start with it.
 fn strip_prefix<'a>(text: &'a [u8], prefix: &[u8]) -> Option<&'a [u8]> {
     let (beginning, rest) = text.split_at_checked(prefix.len())?;
     beginning.eq_ignore_ascii_case(prefix).then_some(rest)
 }
 
-/// The part before the port. The colons of an IPv6 address are in brackets.
+/// The authority without its port. The colons of an IPv6 address are in brackets, so they are not a port's.
 fn without_port(authority: &[u8]) -> &[u8] {
     match authority.iter().rposition(|byte| matches!(byte, b':' | b']')) {
         Some(colon) if authority[colon] == b':' => &authority[..colon],

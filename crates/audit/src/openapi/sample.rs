@@ -94,7 +94,7 @@ fn sample_text(schema: &Value, name: &str) -> Option<String> {
 /// there is none, if a limit is exclusive or no number, or if `multipleOf` is set.
 fn sample_number(schema: &Value, is_integer: bool) -> Option<Value> {
     let hard_to_meet = ["exclusiveMinimum", "exclusiveMaximum", "multipleOf"];
-    // In OpenAPI 3.0, an exclusive limit is a boolean.
+    // In OpenAPI 3.0, `exclusiveMinimum` is a boolean, and `false` sets no exclusive limit.
     if hard_to_meet.iter().any(|key| schema.get(key).is_some_and(|value| *value != Value::Bool(false))) {
         return None;
     }
@@ -103,7 +103,7 @@ fn sample_number(schema: &Value, is_integer: bool) -> Option<Value> {
     let value = if is_integer && !limit.is_i64() && !limit.is_u64() {
         let limit = limit.as_f64()?;
         let next = if least.is_some() { limit.ceil() } else { limit.floor() };
-        // Numbers without a fraction are formatted without a decimal point and never with an exponent.
+        // `f64` formats an integral number without a decimal point, and never with an exponent.
         Value::from(next.to_string().parse::<i64>().ok()?)
     } else {
         limit.clone()

@@ -21,7 +21,7 @@ use crate::survey::forms::FormsSurvey;
 use crate::survey::links::LinksSurvey;
 use crate::survey::negotiation::NegotiationSurvey;
 
-/// A complete response, whose body was sent uncompressed.
+/// A complete response with an uncompressed body.
 pub(crate) fn response(status: u16, headers: &[(&str, &str)], body: &str) -> Response {
     let field = |(name, value): &(&str, &str)| (name.parse::<HeaderName>().unwrap(), value.parse().unwrap());
     Response {

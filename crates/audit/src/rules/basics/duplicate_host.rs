@@ -51,7 +51,7 @@ fn check(survey: &Survey, findings: &mut Findings) {
     }
 }
 
-/// The host of a page's first `<link rel=canonical>`. Does not read the field `Link`.
+/// The host of a page's first `<link rel=canonical>`. Ignores the `Link` header field.
 fn canonical_host(page: &Page) -> Option<String> {
     let links = page.select("link[rel~=canonical i][href]");
     page.resolve(links.first()?.attribute("href")?)?.host_str().map(str::to_owned)

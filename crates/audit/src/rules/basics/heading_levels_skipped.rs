@@ -24,7 +24,7 @@ pub(super) static RULE: Rule = Rule {
 /// headings never count.
 fn check(survey: &Survey, findings: &mut Findings) {
     for page in survey.readable_pages() {
-        // Prefer the headings in `<main>`: navigation and footers start levels of their own.
+        // Prefer the headings in `<main>`: navigation and footers have heading levels of their own.
         let mut headings = page.select("main h1, main h2, main h3, main h4, main h5, main h6");
         if headings.is_empty() {
             headings = page.select("h1, h2, h3, h4, h5, h6");

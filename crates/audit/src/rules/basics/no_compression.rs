@@ -31,7 +31,7 @@ pub(super) static RULE: Rule = Rule {
     check,
 };
 
-/// Maximum length in bytes of a text that need not be compressed: compressing it hardly saves packets.
+/// Texts of up to this many bytes need no compression, which would hardly save packets.
 const MAX_UNCOMPRESSED: usize = 2_000;
 
 /// Reports the uncompressed 200 responses for pages, to browsers and agents, that have more than

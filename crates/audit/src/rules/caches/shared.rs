@@ -112,7 +112,7 @@ pub(super) fn severity_without_vary(response: &Response) -> Option<Severity> {
     }
 }
 
-/// Reports a response that depends on `Accept` but does not say so, as [`report_without`] does.
+/// Reports a response that depends on `Accept`, but lacks `Vary: Accept`, as [`report_without`] does.
 pub(super) fn report_without_vary(
     findings: &mut Findings,
     exchange: &Arc<Exchange>,

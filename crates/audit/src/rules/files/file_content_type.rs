@@ -57,7 +57,7 @@ fn check(survey: &Survey, findings: &mut Findings) {
         "text/x-yaml",
         "application/vnd.oai.openapi",
     ];
-    // JSON is also YAML.
+    // JSON is valid YAML, so JSON may have any of these types. YAML must not be `application/json`.
     let is_yaml = files.openapi.as_ref().is_some_and(|file| !begins(file, b'{'));
     let expected: [(_, &[&str]); 4] = [
         (Some(&first_requests.robots), &text[..1]),

@@ -4,7 +4,7 @@ use crate::exchange::{Exchange, Representation};
 use crate::survey::Survey;
 use std::sync::Arc;
 
-/// The text of `llms.txt`, if it is a text with status 200 that has arrived completely.
+/// The text of `llms.txt`, if it is a complete text with status 200.
 pub(super) fn llms_text(survey: &Survey) -> Option<(&Arc<Exchange>, String)> {
     let llms = survey.first_requests.llms.as_ref()?;
     Some((llms, whole_text(llms)?))

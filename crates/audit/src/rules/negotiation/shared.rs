@@ -36,7 +36,7 @@ pub(super) fn gets(exchange: &Exchange, representation: Representation) -> bool 
     })
 }
 
-/// Returns the exchange if it was sent and [`gets`] this representation.
+/// Returns `exchange` if the request was sent and the client got this representation ([`gets`]).
 pub(super) fn that_gets(
     exchange: Option<&Arc<Exchange>>,
     representation: Representation,
