@@ -41,7 +41,7 @@ pub(crate) async fn check(client: &FetchClient, url: &Url) -> Option<StepResult>
     })
 }
 
-/// The result of the certificate step if an earlier step has failed: not checked.
+/// The result of a certificate step that is skipped because an earlier step failed.
 pub(crate) fn skipped(url: &Url) -> StepResult {
     StepResult {
         step: Step::Certificate,

@@ -12,7 +12,7 @@ use frontdesk_forms::text::{cut, visible};
 /// Maximum length of a quoted address, title or name.
 const MAX_QUOTED_CHARS: usize = 120;
 
-/// How this site's forms are sent: by which scripts, to which endpoints, and whether also without a script.
+/// The scripts that send this site's forms, the endpoints, and whether forms also work without a script.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(crate) struct FormSenders {
     /// The paths of the site's scripts that send forms.

@@ -9,7 +9,7 @@ use uuid::Uuid;
 
 use frontdesk_deliver::mail::CANARY_HEADER;
 
-/// Maximum number of bytes that are read of a mail file: the header of a mail is shorter.
+/// Maximum number of bytes to read from a mail file. The header of a mail is shorter.
 const MAX_HEADER_BYTES: u64 = 64 * 1024;
 
 /// Looks for the mail of a run in `new/` and `cur/`. Returns whether the mail is there, and removes the first

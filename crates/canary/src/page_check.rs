@@ -17,7 +17,7 @@ use frontdesk_forms::Form;
 use frontdesk_forms::text::{cut, visible};
 use frontdesk_process::panics::{self, Part};
 
-/// Maximum number of pages, and of scripts, that are fetched in a run.
+/// Maximum number of pages to fetch in a run. The same limit applies to scripts.
 const MAX_FETCHED: usize = 20;
 /// Maximum number of bytes of a page or a script.
 pub(crate) const MAX_BYTES: usize = 2 << 20;

@@ -41,7 +41,7 @@ pub(crate) struct Run<'a> {
     pub link: &'a Arc<CanaryLink>,
     pub limits: TimeLimits,
     pub id: Uuid,
-    /// The report of the run before this one.
+    /// The report of the previous run.
     pub previous: Option<&'a Report>,
 }
 
@@ -138,7 +138,7 @@ impl Run<'_> {
         Ok(steps)
     }
 
-    /// Finds the forms on the site's own pages. If the search panics, returns only what the last run knew.
+    /// Finds forms on the site's own pages. If the search panics, returns only what the last report lists.
     async fn find_forms(&self) -> SiteForms {
         let (site, forms) = (self.options.site.clone(), self.options.forms.clone());
         let origin = self.options.base_url.clone();
@@ -280,7 +280,7 @@ impl Run<'_> {
         Ok(judged)
     }
 
-    /// How far the inbox has come with a test submission: whether it is accepted and processed.
+    /// Asks the inbox whether it has accepted and processed a test submission.
     async fn progress(&self, submission: &Submission) -> Result<CanaryProgress, StoreError> {
         let nonce = submission.nonce;
         self.store.change(move |tx| tx.canary_progress(&nonce)).await

@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use jiff::{SignedDuration, Timestamp};
 
-/// The longest delay between the start of the server and its first run, if that run is due by then.
+/// The maximum delay of the first run after the server starts, unless the previous run was too recent.
 const FIRST_DELAY: Duration = Duration::from_secs(30);
 
 /// The time until the next run; zero if it is due. The first run begins [`FIRST_DELAY`] or a tenth of `every`

@@ -10,11 +10,11 @@ use tokio::time::timeout;
 use crate::report::{Outcome, Step, StepResult};
 use frontdesk_process::panics::{self, Part};
 
-/// A check that the server supplies, such as one of free disk space. It may block for some seconds.
+/// A check that the server supplies, for example of the free disk space. It may block for some seconds.
 #[derive(Clone)]
 pub struct ServerCheck {
     pub step: Step,
-    /// The subject of the skipped step if the check panics or does not end in time.
+    /// The subject of the result if the check panics or takes too long: the step then counts as skipped.
     pub subject: String,
     /// Runs the check, which returns any number of results.
     pub run: Arc<dyn Fn() -> Vec<StepResult> + Send + Sync>,

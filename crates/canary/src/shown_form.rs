@@ -34,7 +34,7 @@ pub(crate) struct ShownForm {
     pub controls: BTreeMap<String, bool>,
 }
 
-/// An address on a page: that which a form is sent to, or that of a script.
+/// An address in a page's HTML: the target of a form or the source of a script.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(crate) enum PageAddress {
     /// There is no address. Browsers send such a form to the page itself.

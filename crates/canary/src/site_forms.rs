@@ -130,7 +130,7 @@ impl SiteForms {
         }
     }
 
-    /// The `forms` that a page shows, each with the first `<form>` on the page that is marked as this form.
+    /// The `forms` that a page shows, each with the first `<form>` element that is marked as that form.
     pub(crate) fn on<'a>(
         page: &'a PageContent,
         forms: &'a [&'static Form],
@@ -150,7 +150,7 @@ fn has(page: &SitePage, text: &str) -> bool {
     memmem::find(&page.html, text.as_bytes()).is_some()
 }
 
-/// Whether a page contains `text`, a part of a tag. Ignores case, as HTML does in tags (HTML §13.1.2).
+/// Whether a page contains `text`, which is a part of a tag, in upper or lower case (HTML §13.1.2).
 fn has_markup(page: &SitePage, text: &str) -> bool {
     let text = text.as_bytes();
     let starts = memchr2_iter(text[0].to_ascii_lowercase(), text[0].to_ascii_uppercase(), &page.html);

@@ -228,7 +228,7 @@ fn parse_user(text: &str) -> Result<User, String> {
 /// Parses the name of a header. Refuses `RESERVED` names and those that begin with `sec-`, whose meaning
 /// browsers or HTTP define.
 fn parse_header(raw: &Raw) -> ParseResult<http::HeaderName> {
-    /// Headers that browsers set, or whose meaning HTTP defines.
+    /// Headers that cannot name a user, because browsers set them or HTTP defines their meaning.
     const RESERVED: [&str; 6] =
         ["host", "origin", "cookie", "authorization", "content-type", "content-length"];
     parse_text(raw, "the name of a header such as \"x-auth-user\"", |text| {

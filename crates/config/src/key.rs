@@ -37,7 +37,7 @@ pub enum Effect {
     /// A change also affects the delivery worker: its channels and their mails, maintenance, and its grace
     /// period.
     Deliveries,
-    /// A change also discards the cached keys of agents.
+    /// A reload applies the change and discards the cached keys of agents.
     Agents,
     /// A change has no effect before the server is restarted. Until then, the key keeps its value.
     Restart,

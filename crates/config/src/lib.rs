@@ -113,7 +113,7 @@ impl Config {
         is_missing.then(|| variable_name(key))
     }
 
-    /// Like [`Config::load`], but reads `text` instead of the file, and without a running server.
+    /// Parses `text` as [`Config::load`] parses the file, but without the settings of a running server.
     pub fn parse(
         text: &str,
         folder: &Path,

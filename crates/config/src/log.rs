@@ -7,7 +7,7 @@ use super::value;
 
 #[derive(Debug, Clone, Copy)]
 pub struct LogOptions {
-    /// Whether the log is JSON; `None` if it is JSON except on a terminal.
+    /// Whether the log is JSON. `None` means JSON unless the log goes to a terminal.
     pub is_json: Option<bool>,
     pub level: Level,
 }

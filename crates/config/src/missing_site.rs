@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 use super::reader::FILE_NAME;
 use frontdesk_site as pages;
 
-/// Maximum number of entries of a folder among which [`hint_at_site`] looks for a site.
+/// Maximum number of folder entries that [`hint_at_site`] examines.
 const MAX_ENTRIES: usize = 1000;
 
 /// The extensions of HTML files.

@@ -538,7 +538,7 @@ pub(super) struct ReadResult {
     pub faults: Vec<Fault>,
 }
 
-/// Marks a path as private, because `name`, a key or a variable, refers to it.
+/// Marks a path as private. `name` is the key or the variable that names the path.
 fn named_file(path: PathBuf, name: &str) -> PrivatePath {
     PrivatePath { path, reason: format!("`{name}` names it"), has_companions: false }
 }

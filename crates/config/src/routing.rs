@@ -25,7 +25,7 @@ pub(super) struct ChannelForms {
 }
 
 impl ChannelForms {
-    /// The forms in `set` with these names; all if there are no names.
+    /// The forms in `set` with these names, or all forms if `names` is empty.
     pub(super) fn named(names: &[String], set: &FormSet) -> ChannelForms {
         let is_taken = |name: &str| names.is_empty() || names.iter().any(|taken| taken == name);
         ChannelForms {
@@ -177,7 +177,7 @@ pub(super) fn read_recipients(
     Some(found)
 }
 
-/// The sets of fields that a form accepts: its fields, and the alternative ones if there are any.
+/// The sets of fields that a form accepts: its main fields and, if it has them, its alternative fields.
 fn shapes(form: &Form) -> impl Iterator<Item = &[Field]> {
     [Some(form.fields.as_slice()), form.alternative.as_deref()].into_iter().flatten()
 }
@@ -277,7 +277,7 @@ fn named_values(
 /// field, at least one.
 fn is_exhausted(field: &Field, values: &[FieldValue]) -> bool {
     let is_named = |option: &&str| values.iter().any(|value| value.as_str() == Some(*option));
-    // The only value of a consent is true, so a required one always has it.
+    // The only valid value of a consent is true, so a required consent always has this value.
     field.required
         && (field.kind == FieldKind::Consent
             || field.kind.has_options() && field.options.iter().all(is_named))

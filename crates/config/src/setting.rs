@@ -52,7 +52,7 @@ pub struct Setting {
     pub key: ConfigKey,
     /// The value in TOML, with secrets hidden: passwords, keys and the URLs of webhooks.
     pub value: String,
-    /// The value that applies here, if it depends on the machine or on other keys, as "auto" does.
+    /// The value in effect, if `value` depends on the machine or on other keys, as "auto" does.
     pub effective: Option<String>,
     pub origin: ValueOrigin,
     pub(super) raw: Raw,

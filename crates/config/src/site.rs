@@ -107,7 +107,7 @@ fn read_languages(r: &mut Reader<'_>) -> (String, Vec<String>) {
     (language, languages)
 }
 
-/// Reads the files to publish although they look private. `None` if there are none.
+/// Reads the paths of files to publish even if the files look private. `None` if there are no paths.
 fn read_publish(r: &mut Reader<'_>) -> Option<Placed<Vec<String>>> {
     let publish = r.get(
         requests("site.publish").with_example("[\"static/sample.sqlite\", \".nojekyll\"]"),

@@ -7,7 +7,7 @@ use super::reader::{Effect, Setting};
 
 /// The maximum width of comments, in columns.
 const WIDTH: usize = 118;
-/// The width to which a channel's keys and values are padded, so that the comments after them are aligned.
+/// Keys and values of channels are padded to this width, so that the comments after them line up.
 const CHANNEL_COMMENTS: usize = 45;
 
 /// A configuration with `[words]` and a channel of each kind, so that `config --all` documents their keys.
@@ -67,7 +67,7 @@ pub(super) fn render_starter_file(settings: &[Setting]) -> String {
     render(&settings, STARTER_HEADER, STARTER_CHANNELS_HEADER)
 }
 
-/// The text up to the first period that a space follows; all of it if there is none.
+/// The text through the first period that is followed by a space, or else the whole text.
 fn first_sentence(text: &str) -> &str {
     text.find(". ").map_or(text, |end| &text[..=end])
 }

@@ -10,7 +10,7 @@ pub const FILE_NAME: &str = "frontdesk.toml";
 const DUPLICATE: &str = "duplicate key";
 /// The parser's messages for text without quotes; the second one if the text begins with `t` or `f`.
 const UNQUOTED: [&str; 2] = ["string values must be quoted", "invalid boolean"];
-/// Quotation marks that word processors write, and TOML does not know.
+/// Quotation marks that word processors insert but TOML does not accept.
 const TYPOGRAPHIC_QUOTES: [char; 8] = ['“', '”', '„', '‟', '‘', '’', '«', '»'];
 
 /// The faults in the syntax of the file.

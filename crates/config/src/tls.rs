@@ -177,7 +177,7 @@ pub(super) fn certificate_faults(options: &TlsOptions, base_url: &str, settings:
     faults
 }
 
-/// A host name in lower case. `None` for IP addresses, wildcards and everything else.
+/// Parses a domain name into lower case. `None` for IP addresses, wildcards and invalid names.
 pub(super) fn parse_domain(name: &str) -> Option<String> {
     let is_label = |label: &str| {
         let fits = |c: char| c.is_ascii_lowercase() || c.is_ascii_digit() || c == '-';

@@ -174,7 +174,7 @@ pub(super) fn without_password(text: &str, is_connection_url: bool) -> String {
         Some((base, query)) => {
             format!("{base}?{}", query.split('&').map(parameter).collect::<Vec<_>>().join("&"))
         }
-        // PostgreSQL's `host=… password=…` is no URL.
+        // PostgreSQL's `host=… password=…` format is not a URL.
         None => text.split(' ').map(parameter).collect::<Vec<_>>().join(" "),
     }
 }
@@ -296,7 +296,7 @@ pub(super) fn with_corrected_address<'a>(expected: &str, texts: impl IntoIterato
     texts.into_iter().find_map(corrected).unwrap_or_else(|| expected.to_owned())
 }
 
-/// The address with its internationalized domain in Punycode. `None` unless this makes an address valid.
+/// `text` with its domain in Punycode, if this turns it into a valid address.
 pub(super) fn ascii_address(text: &str) -> Option<String> {
     let ascii = with_ascii_domain(text);
     (ascii != text && Mailbox::parse(&ascii).is_some()).then(|| ascii.into_owned())
@@ -525,7 +525,7 @@ pub(super) fn web_address(raw: &Raw) -> ParseResult<String> {
     parse_web_address(raw, "a URL such as \"https://www.example.com/\"")
 }
 
-/// Parses what [`web_address`] parses. The error is `expected`, or its correction.
+/// Parses a URL as [`web_address`] does. The error is `expected`, with a correction if there is one.
 fn parse_web_address(raw: &Raw, expected: &str) -> ParseResult<String> {
     let text = parse_line(raw).map_err(|_| expected.to_owned())?;
     let (scheme, rest) = text.split_once("://").unwrap_or_default();
@@ -560,7 +560,7 @@ fn is_web_address(address: &str) -> bool {
     is_plain && authority.is_some_and(is_host)
 }
 
-/// The URL with its internationalized domain in Punycode. `None` unless this makes the URL valid.
+/// `address` with its internationalized domain in Punycode, if the result is a valid URL.
 fn ascii_web_address(address: &str) -> Option<String> {
     let (scheme, rest) = address.split_once("://")?;
     let (host, after) = rest.split_at(rest.find([':', '/', '?', '#']).unwrap_or(rest.len()));

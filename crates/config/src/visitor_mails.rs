@@ -156,7 +156,7 @@ pub(super) fn read_channels(
             let Some(path) = path else { continue };
             let source =
                 MailSource { path, site, key: format!("forms.{}.{key}", form.form), form: form.form };
-            // A reminder reuses the text of the confirmation, whose faults are already recorded.
+            // A reminder reuses the text of the confirmation. Faults in this text are already recorded.
             let is_usable = mail != VisitorMail::Reminder
                 || found.iter().any(|it| {
                     it.name == VisitorMail::Confirmation.name() && it.forms.contains(&source.form.to_owned())

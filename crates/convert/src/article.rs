@@ -12,10 +12,10 @@ use super::metadata::read_structured_data;
 use super::omission_rule::Rule;
 use super::parse::parse;
 
-/// Properties that a page declares for its content with the vocabulary of schema.org.
+/// Properties of its content that a page declares with the schema.org vocabulary.
 #[derive(Default)]
 pub(super) struct Declared {
-    /// Whether the page is a thread of a forum, or a question with answers.
+    /// Whether the page is a forum thread, or a question with answers.
     is_discussion: bool,
     /// The longest description of a product, as plain text; empty if there is none.
     description: String,

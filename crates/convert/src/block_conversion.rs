@@ -245,7 +245,7 @@ impl Converter<'_> {
                 continue;
             }
             let next = list.start.and_then(|start| start.checked_add(u32::try_from(list.items.len()).ok()?));
-            // An item of a list that counts up has the next number unless it states another one.
+            // In a list that counts up, an item has the next number unless its `value` sets another one.
             let value = if is_reversed {
                 u32::try_from(numbers.number(child)).ok()
             } else {
@@ -340,7 +340,7 @@ impl Converter<'_> {
             Some("false" | "mixed" | "unchecked") => return Some(false),
             _ => {}
         }
-        // Confluence marks the list item itself, too.
+        // Confluence marks the list item itself with `data-inline-task-id`.
         if dom.has_attribute(item, "data-inline-task-id") {
             return Some(dom.has_class(item, "checked"));
         }
@@ -517,7 +517,7 @@ impl Converter<'_> {
     pub(super) fn link_card(&self, link: NodeId, address: &str, blocks: &mut Vec<Block>) {
         let mut has =
             |is_heading, part: &str| find_text(blocks, is_heading, &mut |text| text.contains(part)).is_some();
-        // In Markdown, `)` or a space and the title follow the address of a link.
+        // In a Markdown link, `)` ends the address, or a space separates it from the title.
         let targets = [format!("]({address})"), format!("]({address} ")];
         let is_linked = targets.iter().any(|target| has(true, target) || has(false, target));
         let has_heading = has(true, "");
@@ -547,7 +547,7 @@ impl Converter<'_> {
     }
 }
 
-/// Whether a list item is blank and has no link: a link without text shows a symbol and is no empty item.
+/// Whether a list item is blank and has no link. Even a link without text shows a symbol.
 fn is_blank_item(dom: &Dom, item: NodeId) -> bool {
     dom.is_blank(item) && dom.find(item, Tag::A).is_none()
 }
@@ -581,7 +581,7 @@ fn item_marker(dom: &Dom, item: NodeId) -> Option<(NodeId, String)> {
     let marker = nodes.next().filter(|&id| dom.tag(id) == Tag::Span)?;
     let after = nodes.next()?;
     let inner = dom.descendants(marker).take(4).collect::<Vec<_>>();
-    // A marker contains at most three nodes: `<span>` elements, and texts of at most 12 bytes. No images.
+    // A marker contains at most three nodes, each a `<span>` or a text of at most 12 bytes.
     if inner.len() == 4
         || inner.iter().any(|&id| dom.text(id).map_or(dom.tag(id) != Tag::Span, |t| t.len() > 12))
     {

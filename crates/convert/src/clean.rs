@@ -266,7 +266,7 @@ fn is_meaningful_symbol(dom: &Dom, id: NodeId, symbols: &str) -> bool {
         || fills_cell() && !symbols.contains(|c: char| ('\u{e000}'..='\u{f8ff}').contains(&c))
 }
 
-/// Symbols that are an answer or a rating.
+/// Symbols that express an answer or a rating.
 const MARKS: [char; 11] = ['✓', '✔', '✗', '✘', '☑', '☒', '✅', '❌', '★', '☆', '\u{fe0f}'];
 
 /// Whether a character is a common currency sign, or a sign of arithmetic such as `+`, `±` and `%`.
@@ -274,7 +274,7 @@ fn is_sign(c: char) -> bool {
     "$¢£¤¥₿+-−±×%<>".contains(c) || ('\u{20a0}'..='\u{20cf}').contains(&c)
 }
 
-/// Whether a number is directly before or after an element, except for spaces.
+/// Whether a number directly precedes or follows an element, ignoring spaces.
 fn is_at_number(dom: &Dom, id: NodeId) -> bool {
     text_beside(dom, id, false).trim_end().ends_with(|c: char| c.is_ascii_digit())
         || text_beside(dom, id, true).trim_start().starts_with(|c: char| c.is_ascii_digit())
@@ -290,7 +290,7 @@ fn is_toggle(dom: &Dom, id: NodeId, symbols: &str) -> bool {
     let is_named = dom.classes(id).any(|class| NAMES.iter().any(|name| class.contains(name)));
     let title = dom.ancestors(id).skip(1).take(3).find(is_title);
     let Some(title) = title.or(dom.parent(id).filter(|_| is_named)) else { return false };
-    // Another symbol may follow, such as the minus of an open accordion.
+    // Another symbol may follow, such as the minus sign of an open accordion.
     let is_empty = |after| dom.is_blank(after) || dom.attribute(after, "aria-hidden") == Some("true");
     let is_last = |node| dom.nodes_after(node).take(4).all(is_empty);
     let is_control = |a| {
@@ -608,7 +608,7 @@ const IMAGE_SIZES: [&str; 8] = ["scale-down-to", "width", "height", "w", "h", "d
 /// Why an element may be a copy of a sibling.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 enum CopyMark {
-    /// The element is shown only at some widths of the screen.
+    /// The element is shown only at some screen widths.
     Width,
     /// A slider or an animation repeats the element for its effect.
     Slide,
@@ -640,7 +640,7 @@ fn copy_mark_of_class(class: &str) -> Option<CopyMark> {
     is_mark().then_some(CopyMark::Width)
 }
 
-/// Classes that hide an element, unless another class shows the element at some widths.
+/// Classes that hide an element, unless another class shows the element at some screen widths.
 const HIDDEN: &[&str] = &["hide", "hidden", "d-none"];
 
 /// Words of class names that show or hide an element.
@@ -654,7 +654,7 @@ const WIDTHS: [&str; 16] = [
     "print", "js",
 ];
 
-/// Whether a class has a word for a width, or begins with `hidden-`, as Framer's `hidden-72rtr7` does.
+/// Whether a class has a word from [`WIDTHS`], or begins with `hidden-`, as Framer's `hidden-72rtr7` does.
 fn names_width(class: &str) -> bool {
     class.starts_with("hidden-") || has_word(class, &WIDTHS)
 }

@@ -158,7 +158,7 @@ const TOOLS: [&str; 22] = [
 /// The product name of the canary, which fetches the pages that show a form (`frontdesk-canary`).
 const CANARY: &str = "frontdesk-canary";
 
-/// Number of bytes of a `User-Agent` that are examined.
+/// Maximum number of bytes of a `User-Agent` to examine.
 const MAX_EXAMINED: usize = 512;
 
 /// Finds the client that a `User-Agent` names in any of its words, including those in comments and URLs. The

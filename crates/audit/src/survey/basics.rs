@@ -57,7 +57,7 @@ pub enum AssetKind {
     Image,
 }
 
-/// Maximum number of the first page's files that are requested.
+/// Maximum number of assets to request for the first page.
 const MAX_ASSETS: usize = 2;
 
 /// A second file is requested only if the budget has this many requests left: the groups that follow may need
@@ -86,7 +86,7 @@ impl BasicsSurvey {
     }
 }
 
-/// Scripts that browsers load: without a `type`, or with that of JavaScript or of a module.
+/// Selects external scripts that modern browsers run: `type` is missing, empty, JavaScript or `module`.
 const SCRIPT: &str = "script[src]:not([nomodule]):is(:not([type]), [type=''], [type=module i], \
                       [type$='/javascript' i], [type$='/x-javascript' i], [type$='/ecmascript' i])";
 
@@ -124,7 +124,7 @@ async fn ask_for_assets(client: &Client, first_requests: &FirstRequests) -> Vec<
         };
         let Some(exchange) = ask(Method::HEAD).await else { break };
         let mut asset = Asset { kind, exchange };
-        // Check a failure with GET, because some servers do not handle HEAD correctly.
+        // Repeat a failed request with GET, because some servers do not handle HEAD correctly.
         if asset.failure().is_some()
             && let Some(exchange) = ask(Method::GET).await
         {

@@ -253,7 +253,7 @@ fn request(url: &Url, as_client: WebClient) -> Request {
     Request::get(url).accept(as_client.accept)
 }
 
-/// Sends each request after the response to the one before. Ends early if a request is not permitted.
+/// Sends requests one at a time, each after the previous response. Ends early if a request is not permitted.
 async fn send_in_order(client: &Client, requests: Vec<Request>) -> Vec<Arc<Exchange>> {
     let mut exchanges = Vec::new();
     for request in requests {

@@ -17,7 +17,7 @@ use crate::page::parse_link_header;
 /// Maximum number of API catalog links that are requested, besides the API description.
 const MAX_CATALOG_LINKS: usize = 1;
 
-/// Maximum number of sitemaps that are requested because only `robots.txt` names them.
+/// Maximum number of sitemaps from `robots.txt` to request, besides those that are requested first.
 const MAX_FURTHER_SITEMAPS: usize = 3;
 
 /// Maximum number of links that are read from the API catalog.
@@ -126,7 +126,7 @@ async fn fetch(client: &Client, base: &Url, address: &str, accept: &str) -> Opti
     client.follow(Group::Files, request).await.ok()?.pop()
 }
 
-/// Requests [`FilesSurvey::further_sitemaps`].
+/// Requests further sitemaps of this site that `robots.txt` names, at most [`MAX_FURTHER_SITEMAPS`].
 async fn survey_further_sitemaps(client: &Client, first_requests: &FirstRequests) -> Vec<Arc<Exchange>> {
     let named = first_requests.rules.sitemaps.iter();
     let mut urls: Vec<_> = named.filter_map(|name| first_requests.robots.url().join(name).ok()).collect();

@@ -47,7 +47,7 @@ pub struct FirstRequests {
     pub tie: Option<Arc<Exchange>>,
 }
 
-/// Maximum number of URLs of a sitemap, or links of a page, that are matched with the rules of `robots.txt`.
+/// Maximum number of URLs from a sitemap, or links from a page, to check against `robots.txt`.
 const MAX_CANDIDATES: usize = 1_000;
 
 /// Maximum number of URLs that are read from a sitemap.
@@ -190,7 +190,7 @@ impl FirstRequests {
             let is_document = !name.contains('.') || name.ends_with(".html") || name.ends_with(".htm");
             is_document && url.query().is_none() && client.is_same_site(url) && **url != first.url
         };
-        // The pages among the URLs: those that `robots.txt` permits, and those that it disallows.
+        // Splits the pages among the URLs into those that `robots.txt` permits and those that it disallows.
         let sort = |urls: &[Url]| -> (Vec<Url>, Vec<Url>) {
             let mut seen = HashSet::new();
             let pages: Vec<_> =
@@ -210,7 +210,7 @@ impl FirstRequests {
     }
 }
 
-/// At most `wanted` of the URLs, at equal distances, in order.
+/// At most `wanted` of the URLs, evenly spaced and in order.
 fn spread(urls: &[Url], wanted: usize) -> Vec<Url> {
     let count = wanted.min(urls.len());
     (0..count).map(|index| urls[index * urls.len() / count].clone()).collect()
@@ -345,7 +345,7 @@ pub(crate) fn sitemap_entries(exchange: &Exchange) -> (String, Vec<Url>) {
     (document.root_element().tag_name().name().to_owned(), urls.collect())
 }
 
-/// The text of each `<loc>` of a `<url>` or `<sitemap>`, and its URL; `None` if it is not absolute.
+/// Each `<loc>` of a `<url>` or `<sitemap>`: its text, and the URL if the text is an absolute URL.
 pub(crate) fn sitemap_locations<'a>(
     document: &'a Document<'_>,
 ) -> impl Iterator<Item = (&'a str, Option<Url>)> {

@@ -9,11 +9,11 @@ use crate::exchange::Representation;
 use crate::markdown::MarkdownPage;
 use crate::survey::Survey;
 
-/// Further responses with the compared page or its Markdown. They are read only after a difference was found.
+/// Other responses for the compared page or its Markdown. They show which text changes between requests.
 pub(super) struct OtherResponses<'a> {
     survey: &'a Survey,
     comparison: &'a Comparison<'a>,
-    /// The texts of the other HTML and of the other Markdown responses, read on first use.
+    /// The texts of the other HTML responses, then those of the other Markdown responses. Read on first use.
     texts: OnceCell<[Vec<String>; 2]>,
 }
 

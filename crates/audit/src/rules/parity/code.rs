@@ -5,22 +5,22 @@ use std::collections::{HashMap, HashSet};
 use super::comparison::Comparison;
 use crate::markdown::{BlockKind, MarkdownPage, TextBlock};
 
-/// Minimum number of letters and digits of a compared line: shorter lines may occur anywhere by chance.
+/// Minimum number of letters and digits in a compared line: a shorter line may occur anywhere by chance.
 const MIN_LETTERS: usize = 8;
 
-/// Maximum number of lines of a page that are compared.
+/// Maximum number of lines of code to compare per page.
 const MAX_LINES: usize = 1000;
 
-/// The lines of code in the HTML in order, and for each whether the Markdown has it.
+/// Each line of code in the HTML, in order, and whether the Markdown has it.
 pub(super) struct Code<'a> {
     pub lines: Vec<(&'a str, LineMatch)>,
 }
 
-/// Whether the Markdown has a line of code of the HTML.
+/// Whether the Markdown has a line of code from the HTML.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) enum LineMatch {
     Found,
-    /// The Markdown has this line instead, which differs only in punctuation or in numbers.
+    /// The Markdown has this similar line, which differs only in punctuation or in numbers.
     Altered(String),
     Missing,
 }
@@ -50,7 +50,7 @@ impl<'a> Code<'a> {
             } else if let Some(other) = by_letters.get(&letters(line)) {
                 LineMatch::Altered((*other).to_owned())
             } else if all_letters.contains(&letters(line)) {
-                // The Markdown splits or joins this line, so compare only its letters and digits.
+                // Accept a line that the Markdown splits or joins: its letters and digits occur in sequence.
                 LineMatch::Found
             } else if let Some(other) = by_shape.get(&shape(line)) {
                 LineMatch::Altered((*other).to_owned())
@@ -125,7 +125,7 @@ fn indented_line(code: &str) -> Option<&str> {
     lines().find(|line| indentation(line) > least)
 }
 
-/// Removes white space from a line, and all characters of shell prompts, diffs and `#` comments at its start.
+/// Removes all white space, and the marks of shell prompts, diffs and `#` comments at the start of a line.
 fn compact(line: &str) -> String {
     let line = line.trim_start().trim_start_matches(['$', '>', '#', '+', '-', '%', '❯']);
     line.chars().filter(|c| !c.is_whitespace()).collect()

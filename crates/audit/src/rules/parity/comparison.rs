@@ -52,7 +52,7 @@ pub(super) struct Comparison<'a> {
     pub markdown: &'a MarkdownPage,
     /// The phrases of the Markdown, with its front matter and raw HTML.
     phrases: PhraseSet,
-    /// For each block, by its words: the number of surveyed pages that have it in their HTML.
+    /// Maps the words of a block to the number of surveyed pages that have this block in their HTML.
     recurring: Rc<HashMap<Vec<String>, usize>>,
     surroundings: PhraseSet,
 }
@@ -173,7 +173,7 @@ pub(super) fn is_empty(page: &Page, markdown: &MarkdownPage) -> bool {
     words_of_html >= 20 && words_of_markdown < 5 && markdown.html.is_empty()
 }
 
-/// Why the HTML of a page, or else the response with its Markdown, cannot be compared, as a clause.
+/// A clause that says why the HTML of a page, or else the response with its Markdown, cannot be compared.
 pub(super) fn unreadable(page: &Page, exchange: &Exchange) -> Option<String> {
     page.response().unreadable().or_else(|| exchange.response()?.unreadable())
 }

@@ -81,7 +81,7 @@ fn garbled(text: &str, shown: &str) -> Option<(String, char)> {
     suspicious.take(MAX_LOOKUPS).find(|(run, _)| !shown.contains(run))
 }
 
-/// The byte from 0x80 on that Windows-1252 or Latin-1 decodes to this character; `None` if there is none.
+/// The byte from 0x80 to 0xFF that Windows-1252 or Latin-1 decodes to this character, if there is one.
 fn byte(character: char) -> Option<u8> {
     let mut in_windows = WINDOWS_1252.chars().zip(0x80..).filter(|(own, _)| *own != '\u{fffd}');
     let code = in_windows.find(|(own, _)| *own == character).map_or(u32::from(character), |(_, code)| code);

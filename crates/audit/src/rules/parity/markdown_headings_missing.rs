@@ -30,16 +30,16 @@ pub(super) static RULE: Rule = Rule {
     check,
 };
 
-/// Maximum number of headings of a page that are compared.
+/// Maximum number of headings to compare per page.
 const MAX_HEADINGS: usize = 500;
 
-/// Elements that may be cards, such as teasers. Sections of a text are usually `<section>` elements.
+/// Elements that may be cards, such as teasers. A `<section>` is no card, but usually a section of a text.
 const CARDS: [&str; 4] = ["li", "article", "a", "div"];
 
-/// Maximum number of ancestors of a title that may be its card.
+/// Maximum number of ancestors of a heading to check: one of them may be its card.
 const MAX_DEPTH: usize = 3;
 
-/// Maximum number of words of a heading that is searched for in the text.
+/// The rule does not search the text for headings with more words than this.
 const MAX_WORDS: usize = 20;
 
 /// Reports how many headings below level 1 are plain text in the Markdown of each page; headings of several
@@ -57,7 +57,7 @@ fn check(survey: &Survey, findings: &mut Findings) {
             let text = words(text).join(" ");
             !own.iter().any(|own| own.contains(&text) || text.contains(own))
         };
-        // Skip headings whose words the Markdown lacks: they may belong to another part of the page.
+        // Report only headings that the Markdown has as text: others may belong to another part of the page.
         let (plain, marked) = starts(comparison.markdown);
         let cards = cards(comparison.page);
         let is_text = |text: &str| {

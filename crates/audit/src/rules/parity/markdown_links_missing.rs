@@ -31,7 +31,7 @@ pub(super) static RULE: Rule = Rule {
 /// If the HTML has at least this many links, Markdown without links is broken, otherwise only advice.
 const MANY: usize = 5;
 
-/// Minimum number of words of a block of links: the Markdown may have a shorter text by chance.
+/// Minimum number of words in a compared block of links: the Markdown may have a shorter text by chance.
 const MIN_WORDS: usize = 3;
 
 /// Reports how many `http` and `https` links of each page are missing, of blocks whose text the Markdown has.
@@ -96,7 +96,7 @@ fn essence(link: &str) -> String {
     link.trim_end_matches('/').to_owned()
 }
 
-/// The host and the path of an [`essence`].
+/// Splits a result of [`essence`] into the host and the path.
 fn split(essence: &str) -> (&str, &str) {
     essence.split_once('/').unwrap_or((essence, ""))
 }

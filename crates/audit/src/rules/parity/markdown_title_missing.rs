@@ -23,7 +23,7 @@ pub(super) static RULE: Rule = Rule {
 fn check(survey: &Survey, findings: &mut Findings) {
     for comparison in Comparison::all(survey) {
         let has_heading = comparison.markdown.headings.iter().any(|(level, _)| *level == 1);
-        // `#` and `===` are not the only forms: `<h1>` is a heading, too.
+        // The Markdown may also have its title as raw HTML, in an `<h1>`.
         let has_html = comparison.markdown.html.iter().any(|html| html.contains("<h1"));
         let is_declared = comparison.markdown.front_matter.lines().any(|line| line.starts_with("title"));
         if has_heading || has_html || is_declared {

@@ -7,13 +7,13 @@ use regex_lite::Regex;
 use crate::markdown::{BlockKind, MarkdownPage};
 use crate::words::words;
 
-/// Minimum number of words besides numbers in a compared paragraph: fewer do not identify it.
+/// Minimum number of words in a compared paragraph, without numbers: fewer words do not identify it.
 const MIN_WORDS: usize = 4;
 
-/// Maximum number of texts with the same words that are compared.
+/// Maximum number of variants of a text to compare.
 const MAX_VARIANTS: usize = 50;
 
-/// Maximum number of differences that are returned.
+/// Maximum number of differences to return.
 const MAX_DIFFERENCES: usize = 100;
 
 /// A number, which may contain separators. A space is a separator only before exactly three digits.
@@ -75,7 +75,7 @@ pub(super) struct Difference {
     pub numbers: Vec<(Number, Number)>,
 }
 
-/// Texts that differ only in their numbers, by the sorted digits of these numbers.
+/// Texts with the same words and different numbers. The keys are the sorted numbers of each text.
 type Variants = BTreeMap<Vec<String>, NumberedText>;
 
 /// Compares texts that have the same words, in the order of the HTML. The order of numbers does not count,
@@ -167,7 +167,7 @@ fn read_number(text: &str, start: usize, end: usize) -> Number {
         return Number { digits: (position + 2).to_string(), written, is_exact: false };
     }
     let is_digit = |c: char| c.is_ascii_digit();
-    // One or two digits after the last separator are a fraction; three are thousands, four a year.
+    // After the last separator, one or two digits are a fraction, three are thousands, and four are a year.
     let has_fraction = written.rfind(|c| !is_digit(c)).is_some_and(|at| written[at..].chars().count() < 4);
     let significant = if has_fraction { written.trim_end_matches('0') } else { &written };
     let digits: String = significant.chars().filter(|c| is_digit(*c)).collect();
