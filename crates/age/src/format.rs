@@ -17,7 +17,7 @@ pub enum EncryptionError {
     /// The text is longer than [`MAX_PLAIN_BYTES`](super::MAX_PLAIN_BYTES). The message is about decryption.
     #[error("its text is longer than 1 MiB, so it was not encrypted by frontdesk")]
     TooLarge,
-    /// The file is encrypted to other keys, or its encrypted file key is damaged.
+    /// No private key decrypts the file key: it is encrypted to other keys, or is damaged.
     #[error("the data is encrypted to a key that is not in the identity file")]
     WrongKey,
     /// The file was changed or truncated, or is not a binary age v1 file.

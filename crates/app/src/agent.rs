@@ -27,7 +27,7 @@ pub use directory::{MEDIA_TYPE, WELL_KNOWN};
 pub use error::SignatureError;
 pub use key::{AgentKey, Algorithm};
 
-/// The time limits for fetching a directory. Requests do not wait that long: see [`KEY_TIMEOUT`].
+/// The time limits for fetching a directory. A request waits at most [`AgentOptions::key_timeout`].
 pub const FETCH_TIMEOUTS: FetchTimeouts = FetchTimeouts {
     resolve: Duration::from_secs(5),
     connect: Duration::from_secs(5),

@@ -179,9 +179,9 @@ pub struct LinkValue {
     pub target: String,
     /// The relation types in lower case, separated by spaces.
     pub rel: String,
-    /// The parameter `type` in lower case, without parameters of its own.
+    /// The media type in the parameter `type`, in lower case and without its own parameters.
     pub media_type: String,
-    /// The parameter `hreflang` of the link.
+    /// The language in the parameter `hreflang`.
     pub language: String,
 }
 

@@ -11,7 +11,7 @@ const PREFIXES: [&str; 21] = [
     "feather-", "dashicons-", "octicon-", "ph-", "pi-", "icofont-", "lni-", "uil-", "anticon-",
 ];
 
-/// Attributes that name a symbol, such as `check`, or its collection and its name, such as `mdi:check`.
+/// Attributes with the name of a symbol, such as `check`, or its collection and name, such as `mdi:check`.
 const NAMES: [&str; 4] = ["data-icon", "icon", "data-lucide", "data-feather"];
 
 /// Words for a check mark in the names of symbols.

@@ -179,7 +179,7 @@ fn is_hidden(dom: &Dom, id: NodeId) -> bool {
         "class" => dom.classes(id).any(|c| {
             // In a button, text for screen readers only names a symbol.
             FOR_SCREEN_READERS.contains(&c) && dom.is_in(id, &[Tag::Button])
-                // LaTeXML hides this element with CSS; inside a footnote mark, it contains no note.
+                // Inside a footnote mark, this element contains no note. LaTeXML hides it with CSS.
                 || c == "ltx_note_outer" && dom.parent(id).is_some_and(is_mark_of_footnote)
         }),
         _ => false,
@@ -627,7 +627,7 @@ fn copy_mark(dom: &Dom, id: NodeId) -> Option<CopyMark> {
 }
 
 /// The mark that a class gives: `clone` or `duplicate` in any part of it, or a name for what is hidden, for
-/// screen readers, or shown or hidden at some widths of the screen.
+/// screen readers, or shown or hidden at some screen widths.
 fn copy_mark_of_class(class: &str) -> Option<CopyMark> {
     if class.contains("clone") || class.contains("duplicate") {
         return Some(CopyMark::Slide);
@@ -646,8 +646,8 @@ const HIDDEN: &[&str] = &["hide", "hidden", "d-none"];
 /// Words of class names that show or hide an element.
 const VISIBILITY: [&str; 7] = ["hidden", "hide", "none", "only", "show", "visible", "invisible"];
 
-/// Words of class names for widths of the screen, as in `md:hidden` and `hideOnMobile`, for print, and for
-/// browsers with JavaScript.
+/// Words of class names for screen widths, as in `md:hidden` and `hideOnMobile`, for print, and for browsers
+/// with JavaScript.
 #[rustfmt::skip]
 const WIDTHS: [&str; 16] = [
     "xs", "sm", "md", "lg", "xl", "xxl", "2xl", "small", "medium", "large", "mobile", "phone", "tablet", "desktop",

@@ -154,7 +154,7 @@ impl AgentKey {
         EXAMPLE_KEYS.contains(&self.id())
     }
 
-    /// Whether `now` is between `nbf` (inclusive) and `exp` (exclusive). A missing one sets no limit.
+    /// Whether `now` is between `nbf` (inclusive) and `exp` (exclusive). A missing bound sets no limit.
     pub fn is_valid_at(&self, now: Timestamp) -> bool {
         let now = now.as_second();
         self.not_before.is_none_or(|from| from <= now) && self.expires.is_none_or(|until| now < until)

@@ -102,7 +102,7 @@ impl LinksSurvey {
         survey
     }
 
-    /// Follows one more link of each list, and adds the known responses of all its links.
+    /// Requests one more link of each list, and adds the known responses of the lists' other links.
     async fn follow_lists(&mut self, follower: &mut LinkFollower<'_>, lists: &mut [LinkList<'_>; 4]) {
         let found = [&mut self.llms, &mut self.pages, &mut self.markdown, &mut self.sitemap];
         for (list, found) in lists.iter_mut().zip(found) {

@@ -57,7 +57,7 @@ pub(super) fn report_accepted(
 /// Words in the target of a redirect that refuses a submission.
 const REFUSALS: [&str; 6] = ["error", "invalid", "fail", "denied", "login", "signin"];
 
-/// The target of a 302 or 303, which a client follows with GET. `None` if it only corrects the URL.
+/// The target of a 302 or 303, which a client follows with GET. `None` if the redirect only corrects the URL.
 fn redirect_after_post(exchange: &Exchange) -> Option<Url> {
     let status = exchange.response()?.status.as_u16();
     let target = redirect_target(exchange).filter(|_| matches!(status, 302 | 303))?;
