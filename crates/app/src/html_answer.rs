@@ -63,7 +63,7 @@ impl<'a> Answer<'a> {
         response
     }
 
-    /// The response: a redirect, or the page with the form, the reason and the visitor's text.
+    /// Responds with a redirect, or with the page that shows the form, the reason and the visitor's text.
     pub(super) fn respond(
         &self,
         result: &Result<(), FormRefusal>,

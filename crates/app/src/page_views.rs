@@ -341,7 +341,7 @@ impl UnstoredCounts {
             let mut counts = entry.get().to_counts();
             let stored = store.record_views(&mut counts, *entry.key()).await;
             if let Err(error) = stored {
-                // `record_views` has removed from `counts` what it has stored.
+                // `record_views` has removed the stored views from `counts`.
                 entry.get_mut().retain(&counts);
                 self.log_failure(&error);
                 return;

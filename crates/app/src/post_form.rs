@@ -356,7 +356,7 @@ enum Content {
 }
 
 impl Posted {
-    /// Parses and validates the fields. `form` is ignored for an HTML form, which is decoded already.
+    /// Parses and validates the fields. Ignores `form` for an HTML form, which has already been decoded.
     fn parse(&self, form: &'static Form) -> Result<ParsedForm, Rejection> {
         match &self.content {
             Content::Json(bytes) => parse_with_extras(form, bytes),

@@ -312,7 +312,7 @@ impl Client {
         Err(denial)
     }
 
-    /// Waits until the next request may start, and reserves the start time of the request after it.
+    /// Waits until the next request may start, and sets the time from which the request after it may start.
     async fn wait_for_turn(&self) {
         let now = Instant::now();
         let start = self.next_start.get().map_or(now, |next| next.max(now));

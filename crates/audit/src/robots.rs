@@ -19,7 +19,7 @@ pub struct Robots {
     pub sitemaps: Vec<String>,
     /// The numbers of the lines that are not a field, a comment or blank.
     pub faulty_lines: Vec<usize>,
-    /// The numbers of the `Allow` and `Disallow` lines before the first `User-agent`, which crawlers skip.
+    /// The numbers of `Allow` and `Disallow` lines that crawlers skip, because no `User-agent` precedes them.
     pub stray_lines: Vec<usize>,
 }
 
@@ -160,7 +160,7 @@ impl PathPattern {
         PathPattern { parts, is_anchored, length: decode(pattern).len() }
     }
 
-    /// Whether the pattern matches the start of a path without percent-encoding.
+    /// Whether the pattern matches the start of `path`, which must be percent-decoded.
     fn is_match(&self, path: &str) -> bool {
         let mut parts = self.parts.iter();
         let first = parts.next().and_then(|first| path.strip_prefix(first.as_str()));

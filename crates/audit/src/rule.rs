@@ -76,7 +76,7 @@ pub struct Rule {
     pub severity: Severity,
     /// One sentence: what is checked, as a statement about a correct site.
     pub checks: &'static str,
-    /// Why the check matters, with the standard behind it.
+    /// Why the check matters, and the standard that it is based on.
     pub matters: &'static str,
     /// The people and programs that a defect affects, and how: `Agents, which get HTML; people, who see raw
     /// Markdown.`

@@ -121,7 +121,7 @@ impl Statement {
         for member in self.value.clone().split(',').map(str::trim).filter(|member| !member.is_empty()) {
             let lower = member.to_ascii_lowercase();
             match lower.split_once('=').map(|(label, value)| (label.trim(), value.trim())) {
-                // `use` states the degree of use, not a preference about a purpose.
+                // Ignore a valid `use`: it states the degree of use, not a preference about a purpose.
                 Some(("use", "immediate" | "reference" | "full")) => {}
                 Some(("use", value)) => self.faults.push(format!(
                     "`use` has the value `{value}`: `immediate`, `reference` and `full` are defined"

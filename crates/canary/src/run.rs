@@ -412,7 +412,7 @@ fn not_sent(form: &Form) -> StepResult {
     step(Step::Form, form.name, Outcome::Skipped, "not sent, because of the fault above", Duration::ZERO)
 }
 
-/// Marks connection steps as skipped. Leaves out [`Step::Tls`] for an `http` URL.
+/// A skipped result for each connection step, without [`Step::Tls`] for an `http` URL.
 fn skipped(steps: &[Step], scheme: UrlScheme, url: &Url) -> Vec<StepResult> {
     let is_tried = |kind: &&Step| **kind != Step::Tls || scheme == UrlScheme::Https;
     let skip = |kind: &Step| {

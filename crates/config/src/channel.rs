@@ -557,7 +557,7 @@ fn parse_telegram_chat(raw: &Raw) -> ParseResult<String> {
     if is_id || is_name { Ok(text) } else { Err(expected.to_owned()) }
 }
 
-/// Parses a signing key, or a list of up to two, which may be empty. The error does not quote them.
+/// Parses one signing key, or a list of at most two, which may be empty. No error quotes a key.
 fn parse_signing_keys(raw: &Raw) -> ParseResult<Vec<SigningKey>> {
     let expected = || "a key such as \"whsec_…\", or a list of two while the key is being changed".to_owned();
     let key = |text: &str| SigningKey::parse(text).map_err(|why| why.replacen("expected ", "", 1));

@@ -31,8 +31,8 @@ pub struct ConfigKey {
 /// The effect of a change to a key. A reload applies every change except those with [`Effect::Restart`].
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Effect {
-    /// A change affects only what every reload renews: pages, responses, limits, and how submissions are
-    /// stored and screened.
+    /// A change affects only parts that every reload renews: pages, responses, limits, and how submissions
+    /// are stored and screened.
     Requests,
     /// A change also affects the delivery worker: its channels and their mails, maintenance, and its grace
     /// period.
@@ -60,12 +60,12 @@ impl ConfigKey {
     }
 }
 
-/// Declares a key that affects only what every reload renews, such as pages ([`Effect::Requests`]).
+/// Declares a key that affects only parts that every reload renews, such as pages ([`Effect::Requests`]).
 pub(super) fn requests(name: impl Into<Cow<'static, str>>) -> ConfigKey {
     ConfigKey::new(Effect::Requests, name)
 }
 
-/// Declares a key that also affects the delivery worker ([`Effect::Deliveries`]).
+/// Declares a key whose change also reaches the delivery worker ([`Effect::Deliveries`]).
 pub(super) fn deliveries(name: impl Into<Cow<'static, str>>) -> ConfigKey {
     ConfigKey::new(Effect::Deliveries, name)
 }

@@ -96,7 +96,7 @@ impl Config {
             };
             let path = folder.join(FILE_NAME);
             let path = path.strip_prefix(".").unwrap_or(&path).display().to_string();
-            // Other faults would only follow from this one.
+            // Drop all other faults, because they only follow from this one.
             faults = vec![Fault::error(path, None, message).hint(hint)];
         }
         (config, faults)
@@ -138,7 +138,7 @@ impl Config {
         Self::parse(text, Path::new(""), [], &[]).0.settings
     }
 
-    /// Reads every section, and fills in what is known only after all keys have been read.
+    /// Reads every section, and fills in the options that need all keys to be read first.
     fn read(mut reader: Reader<'_>) -> (Self, Vec<Fault>) {
         let folder = reader.site_folder();
         let mut config = Self::read_sections(&mut reader);
@@ -182,7 +182,7 @@ impl Config {
         store::parse_url(url, &self.data_dir)
     }
 
-    /// The folder that contains a SQLite inbox, otherwise the data folder.
+    /// The folder of a SQLite inbox; the data folder for other databases.
     pub fn inbox_folder(&self) -> &Path {
         self.store.url.file().and_then(Path::parent).unwrap_or(&self.data_dir)
     }

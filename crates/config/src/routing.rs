@@ -12,7 +12,7 @@ use frontdesk_forms::{Field, FieldKind, FieldValue, Form, FormSet};
 use frontdesk_inbox::submission::delivery::{Condition, Route, choose};
 use frontdesk_site::fault::did_you_mean;
 
-/// Maximum number of combinations of values that are examined for each form.
+/// Maximum number of combinations of values to examine for each form.
 pub const MAX_CASES: usize = 10_000;
 /// Maximum number of combinations without a channel that one warning names.
 const MAX_NAMED: usize = 3;

@@ -232,7 +232,7 @@ impl Converter<'_> {
         let own_start = number_attribute(dom, id, "start");
         let start = (dom.tag(id) == Tag::Ol).then(|| own_start.unwrap_or(1));
         let mut list = List { start, is_loose: false, items: Vec::new() };
-        // Markdown numbers items consecutively, so an item whose number does not follow starts a new list.
+        // Markdown numbers items consecutively, so an item with any other number starts a new list.
         let mut lists: Vec<List> = Vec::new();
         let children = self.children_through_wrappers(id, &[Tag::Li]);
         let mut linked = None;

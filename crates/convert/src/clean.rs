@@ -238,7 +238,7 @@ fn is_decoration(dom: &Dom, id: NodeId) -> bool {
 /// the same, and beside another row of stars.
 fn is_meaningful_symbol(dom: &Dom, id: NodeId, symbols: &str) -> bool {
     let is_for_screen_readers = |beside| dom.has_class_in(beside, FOR_SCREEN_READERS);
-    // Two rows of stars on top of each other show a rating by the width of the upper row.
+    // A rating may be two rows of stars on top of each other: the width of the upper row shows the rating.
     let is_row =
         |text: &str| text.len() > '★'.len_utf8() && text.chars().all(|c| matches!(c, '★' | '☆' | ' '));
     let is_overlay = |beside| is_row(symbols) && is_row(dom.text_content(beside).trim());
@@ -610,7 +610,7 @@ const IMAGE_SIZES: [&str; 8] = ["scale-down-to", "width", "height", "w", "h", "d
 enum CopyMark {
     /// The element is shown only at some screen widths.
     Width,
-    /// A slider or an animation repeats the element for its effect.
+    /// A slider or an animation shows the element more than once.
     Slide,
 }
 

@@ -27,9 +27,11 @@ pub const WELL_KNOWN: &str = "/.well-known/http-message-signatures-directory";
 /// The media type of a directory, a JWK set.
 pub const MEDIA_TYPE: &str = "application/http-message-signatures-directory+json";
 
-/// How long fetched keys stay fresh without `max-age`, in seconds. The next two constants bound `max-age`.
+/// The lifetime of fetched keys in seconds, unless `Cache-Control` sets another.
 const USUAL_LIFETIME: i64 = 60 * 60;
+/// The minimum lifetime of fetched keys in seconds, even with a smaller `max-age`.
 const SHORTEST_LIFETIME: i64 = 5 * 60;
+/// The maximum lifetime of fetched keys in seconds, even with a larger `max-age`.
 const LONGEST_LIFETIME: i64 = 24 * 60 * 60;
 
 /// The maximum time that stale keys remain in use while fetches fail, in seconds.

@@ -14,7 +14,7 @@ use crate::group::Group;
 use crate::language::{languages, other_languages};
 use crate::page::{Page, is_markdown};
 
-/// An unknown path, which no site is expected to have.
+/// A path that no site is expected to have.
 pub const UNKNOWN_PATH: &str = "/frontdesk-audit-no-such-page";
 
 /// The exchanges of the group caches. A field is empty if its requests were not sent: because the
@@ -30,7 +30,7 @@ pub struct CachesSurvey {
     /// The responses to an agent, a browser and an agent at a cache-busting URL. Only the first, which is
     /// that of the first requests, if the site does not negotiate.
     pub agent_first: Vec<Arc<Exchange>>,
-    /// The responses to a browser, an agent and a browser at one URL with a cache-busting query.
+    /// The responses to a browser, an agent and again a browser at one URL with a cache-busting query.
     pub browser_first: Vec<Arc<Exchange>>,
     /// The responses to a browser, an agent and a browser at the page's own address; the first is that of
     /// the first requests. Only the browser's unless the agent is harmless, and no second browser unless the

@@ -148,7 +148,7 @@ fn listed_links<'a>(first_requests: &'a FirstRequests, caches: &CachesSurvey) ->
     ]
 }
 
-/// Maximum number of links that are read from documents of one kind.
+/// Maximum number of links to read from documents of one kind.
 const MAX_LISTED: usize = 1_000;
 
 /// Follows links of the site that `robots.txt` permits.

@@ -20,7 +20,7 @@ pub(super) static RULE: Rule = Rule {
     check,
 };
 
-/// Reports each 304 response of [`not_modified`] that has no `ETag`.
+/// Reports each 304 response ([`not_modified`]) without an `ETag`.
 fn check(survey: &Survey, findings: &mut Findings) {
     for (response, exchange, before) in not_modified(survey) {
         if entity_tag(response).is_none() {

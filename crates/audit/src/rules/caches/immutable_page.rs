@@ -21,7 +21,7 @@ pub(super) static RULE: Rule = Rule {
     check,
 };
 
-/// Reports each 200 response with a page, to a browser or to an agent, whose `Cache-Control` has `immutable`.
+/// Reports each 200 response for a page, to a browser or an agent, with `immutable` in `Cache-Control`.
 fn check(survey: &Survey, findings: &mut Findings) {
     for page in &survey.first_requests.pages {
         for exchange in [Some(&page.html), page.agent.as_ref()].into_iter().flatten() {

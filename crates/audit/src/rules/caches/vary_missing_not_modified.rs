@@ -17,7 +17,7 @@ pub(super) static RULE: Rule = Rule {
     check,
 };
 
-/// Reports each 304 response of [`not_modified`] without `Vary: Accept` whose 200 response has it.
+/// Reports each 304 response ([`not_modified`]) that lacks the `Vary: Accept` of the 200 response.
 fn check(survey: &Survey, findings: &mut Findings) {
     for (response, exchange, before) in not_modified(survey) {
         let had_vary = before.response().is_some_and(|response| response.varies_on("accept"));

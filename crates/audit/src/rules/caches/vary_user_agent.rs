@@ -25,7 +25,7 @@ pub(super) static RULE: Rule = Rule {
     check,
 };
 
-/// Reports each 200 response for a page, to a browser or an agent, whose `Vary` names `User-Agent`.
+/// Reports each 200 response for a page, to a browser or an agent, with `User-Agent` in `Vary`.
 fn check(survey: &Survey, findings: &mut Findings) {
     for page in &survey.first_requests.pages {
         for exchange in [Some(&page.html), page.agent.as_ref()].into_iter().flatten() {

@@ -46,7 +46,7 @@ fn check(survey: &Survey, findings: &mut Findings) {
 /// `client` follows the verb of the message.
 fn report_found(exchange: Option<&Arc<Exchange>>, client: &str, findings: &mut Findings) {
     let Some(exchange) = exchange.filter(|own| own.success().is_some()) else { return };
-    // A redirect is only advice: the client sees that it gets another URL.
+    // Report a redirect only as advice: the client sees that it gets another URL.
     if exchange.url().path() == UNKNOWN_PATH {
         findings.report(&[exchange], format!("A URL that does not exist returns 200{client}: 404 is right"));
     } else {

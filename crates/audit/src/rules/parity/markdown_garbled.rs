@@ -32,7 +32,7 @@ pub(super) static RULE: Rule = Rule {
 /// The characters of the bytes 0x80 to 0x9F in Windows-1252; U+FFFD for undefined bytes.
 const WINDOWS_1252: &str = "€\u{fffd}‚ƒ„…†‡ˆ‰Š‹Œ\u{fffd}Ž\u{fffd}\u{fffd}‘’“”•–—˜™š›œ\u{fffd}žŸ";
 
-/// Maximum number of distinct suspicious texts of a page that are looked up in the HTML.
+/// Maximum number of distinct suspicious texts per page to look up in the HTML.
 const MAX_LOOKUPS: usize = 100;
 
 /// Reports the first garbled character of each page; otherwise, as advice, the first character reference in

@@ -43,7 +43,7 @@ fn check(survey: &Survey, findings: &mut Findings) {
         let missing: Vec<_> =
             tables.filter_map(|table| Some((table, missing_percentage(comparison, table)?))).collect();
         let [(first, _), ..] = missing[..] else { continue };
-        // A heading without its table is broken; a whole section may have been omitted on purpose.
+        // Report `Broken` if a missing table's heading is present: a whole section may be omitted on purpose.
         let headings: Vec<_> = comparison.markdown.headings.iter().map(|(_, text)| words(text)).collect();
         let is_broken = missing.iter().any(|(table, percentage)| {
             *percentage >= CLEARLY_MISSING && headings.contains(&words(&table.heading))
