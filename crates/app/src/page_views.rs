@@ -117,7 +117,7 @@ impl OwnCounts {
         }
     }
 
-    /// Counts a view from `host`. An empty host, or a new one beyond [`MAX_OWN_REFERRERS`], shares a count.
+    /// Counts a view from `host`. Empty hosts, and new ones beyond [`MAX_OWN_REFERRERS`], share a count.
     fn count_referrer(&mut self, host: &str) {
         if let Some(count) = self.referrers.get_mut(host) {
             *count += 1;

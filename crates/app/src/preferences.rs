@@ -30,7 +30,7 @@ impl PreferenceCache {
     }
 }
 
-/// Reads a request's preferences from its `headers`, and takes values that are parsed already from `cache`.
+/// Reads a request's preferences from its `headers`. Takes values that are already parsed from `cache`.
 pub(super) struct HeaderPreferences<'a> {
     pub(super) headers: &'a HeaderMap,
     pub(super) cache: &'a PreferenceCache,

@@ -150,7 +150,7 @@ fn has(page: &SitePage, text: &str) -> bool {
     memmem::find(&page.html, text.as_bytes()).is_some()
 }
 
-/// Whether a page contains `text`, which is a part of a tag, in upper or lower case (HTML §13.1.2).
+/// Whether a page contains `text`, which is a part of a tag, regardless of case (HTML §13.1.2).
 fn has_markup(page: &SitePage, text: &str) -> bool {
     let text = text.as_bytes();
     let starts = memchr2_iter(text[0].to_ascii_lowercase(), text[0].to_ascii_uppercase(), &page.html);

@@ -12,7 +12,7 @@ use super::metadata::read_structured_data;
 use super::omission_rule::Rule;
 use super::parse::parse;
 
-/// Properties of its content that a page declares with the schema.org vocabulary.
+/// Properties of a page's content, which the page declares with the schema.org vocabulary.
 #[derive(Default)]
 pub(super) struct Declared {
     /// Whether the page is a forum thread, or a question with answers.

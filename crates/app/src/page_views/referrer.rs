@@ -49,7 +49,7 @@ fn strip_prefix<'a>(text: &'a [u8], prefix: &[u8]) -> Option<&'a [u8]> {
     beginning.eq_ignore_ascii_case(prefix).then_some(rest)
 }
 
-/// The authority without its port. The colons of an IPv6 address are in brackets, so they are not a port's.
+/// The authority without its port. An IPv6 address has its colons in brackets.
 fn without_port(authority: &[u8]) -> &[u8] {
     match authority.iter().rposition(|byte| matches!(byte, b':' | b']')) {
         Some(colon) if authority[colon] == b':' => &authority[..colon],

@@ -31,7 +31,7 @@ pub struct LinksSurvey {
     pub sitemap: Vec<FollowedLink>,
     /// The first feed that a page declares.
     pub feed: Option<FollowedLink>,
-    /// A version of a page in another language, to which the page links, as a browser gets it.
+    /// A version of a page in another language. The page links to it, and the audit fetches it as a browser.
     pub language: Option<FollowedLink>,
     /// The canonical URL that a page declares, if it is not the page's own URL.
     pub canonical: Option<FollowedLink>,

@@ -33,7 +33,7 @@ pub(super) static RULE: Rule = Rule {
 /// Maximum number of headings to compare per page.
 const MAX_HEADINGS: usize = 500;
 
-/// Elements that may be cards, such as teasers. A `<section>` is no card, but usually a section of a text.
+/// Elements that may be cards, such as teasers. Not `<section>`, which is usually a part of the text.
 const CARDS: [&str; 4] = ["li", "article", "a", "div"];
 
 /// Maximum number of ancestors of a heading to check: one of them may be its card.
