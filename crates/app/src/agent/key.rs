@@ -12,7 +12,7 @@ use serde::Deserialize;
 
 use super::error::SignatureError;
 
-/// The maximum number of keys to read from one directory, including unsupported ones. Others are ignored.
+/// The maximum number of keys to read from one directory, including unsupported ones. The rest are ignored.
 pub const MAX_KEYS: usize = 32;
 
 /// A public-key signature algorithm that is registered in RFC 9421 §6.2 and used by agents.
