@@ -181,7 +181,7 @@ pub(super) fn code_text(dom: &Dom, root: NodeId) -> String {
     }
     let mut text = String::new();
     let (is_diff, is_pasted) = (is_diff(dom, root), is_pasted_code(dom, root));
-    // The open elements that contain one line of code each, and whether each has code in it.
+    // The open elements for single lines of code, and whether each has content besides its line number.
     let mut lines: Vec<(NodeId, bool)> = Vec::new();
     // Whether the previous line still needs a line break at its end.
     let mut is_owed = false;
@@ -266,7 +266,7 @@ fn has_code(dom: &Dom, line: NodeId) -> bool {
     })
 }
 
-/// The character that highlighters add after an element that is no code: Doxygen writes a no-break space
+/// The character that highlighters add after an element that is not code: Doxygen writes a no-break space
 /// between the number of a line and its code, and Sphinx a line break after a link that has its own line.
 /// `text` is the code before the element.
 fn separator_after(dom: &Dom, id: NodeId, text: &str) -> Option<char> {
@@ -274,7 +274,7 @@ fn separator_after(dom: &Dom, id: NodeId, text: &str) -> Option<char> {
     if dom.has_class(id, "lineno") { Some('\u{a0}') } else { is_own_line().then_some('\n') }
 }
 
-/// The sign that a page shows with CSS before a line of code that was added or removed.
+/// The `+` or `-` that CSS shows before an added or removed line of code; `None` for other lines.
 fn diff_sign(dom: &Dom, line: NodeId) -> Option<char> {
     let has = |class| dom.has_class(line, class);
     let is_marked = has("diff") || has("ec-line");
@@ -418,14 +418,14 @@ fn declared_language(dom: &Dom, root: NodeId) -> String {
     candidates.find_map(|id| element_language(dom, id)).or_else(labeled).unwrap_or_default()
 }
 
-/// The beginnings of classes that end with the name of a language.
+/// Class prefixes that precede the name of a language.
 #[rustfmt::skip]
 const PREFIXES: [&str; 9] = [
     "language-", "lang-", "lang:", "highlight-source-", "highlight-text-", "brush:", "src-", "ltx_lst_language_",
     "mw-highlight-lang-",
 ];
 
-/// The beginnings of classes that end with the name of a language, or with other words.
+/// Class prefixes that precede the name of a language or some other word.
 const AMBIGUOUS_PREFIXES: [&str; 4] = ["hl-", "source-", "sh_", "type-"];
 
 /// The untrimmed value of `brush` in an attribute such as `brush: java; gutter: false`. Reads the first 200

@@ -15,7 +15,7 @@ const ESCAPE: u8 = 0x1b;
 /// UTF-8 and for the default of the language: browsers find the other encodings without one. Invalid bytes
 /// become U+FFFD.
 pub fn decode_html(bytes: &[u8]) -> (Cow<'_, str>, &'static str) {
-    // The declaration of a UTF-8 file matters only if its escape sequences may be those of ISO-2022-JP.
+    // Valid UTF-8 with escape bytes may be ISO-2022-JP, so only then check the declaration.
     let is_utf8 = |_: &&str| !bytes.contains(&ESCAPE) || declared_encoding(bytes) != Some(ISO_2022_JP);
     if let Some(text) = std::str::from_utf8(bytes).ok().filter(is_utf8) {
         return (text.into(), "text/html; charset=utf-8");
@@ -61,7 +61,7 @@ fn decode_by_language(bytes: &[u8]) -> Option<(Cow<'_, str>, &'static str)> {
     })
 }
 
-/// The language of the first tag `<html>`, outside of comments: the value of `lang`, or else of `xml:lang`.
+/// The language of the first `<html>` tag outside of comments: the value of `lang`, or else of `xml:lang`.
 fn find_language(bytes: &[u8]) -> Option<&str> {
     let tag = tags(bytes).find(|tag| tag.name.eq_ignore_ascii_case(b"html") && !tag.is_end)?;
     let mut rest = &bytes[tag.name_end..];
@@ -106,7 +106,7 @@ fn find_meta_encoding(bytes: &[u8]) -> Option<&'static Encoding> {
         let (mut is_pragma, mut content, mut charset) = (None, None, None);
         let mut rest = &bytes[tag.name_end..];
         while let Some((attribute, value)) = next_attribute(&mut rest) {
-            // Of repeated attributes, the first one counts.
+            // If an attribute is repeated, the first one counts.
             if attribute.eq_ignore_ascii_case(b"http-equiv") {
                 is_pragma.get_or_insert(value.eq_ignore_ascii_case(b"content-type"));
             } else if attribute.eq_ignore_ascii_case(b"content") {
@@ -120,7 +120,7 @@ fn find_meta_encoding(bytes: &[u8]) -> Option<&'static Encoding> {
     })
 }
 
-/// The tags outside of comments and of the text of scripts and the like, assuming that none is in SVG.
+/// The tags outside of comments and raw text, such as scripts. Reads all tags as HTML, even those in SVG.
 fn tags(bytes: &[u8]) -> impl Iterator<Item = Tag<'_>> {
     let mut at = 0;
     std::iter::from_fn(move || {

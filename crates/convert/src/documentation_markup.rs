@@ -71,7 +71,7 @@ fn find_layout_notice(dom: &Dom, id: NodeId) -> Option<Notice> {
         return notice(None, Some(first), id).filter(|_| is_title);
     }
     let Some(table) = dom.child_elements(id).find(|&c| dom.tag(c) == Tag::Table) else {
-        // Without text after it, a heading or paragraph is no title.
+        // A heading or paragraph can be the title only if content follows it.
         let has_text_after = || dom.nodes_after(first).any(|node| !dom.is_blank(node));
         let is_label = || (dom.is_heading(first) || dom.tag(first) == Tag::P) && has_text_after();
         let is_title = dom.has_class(first, "title") || is_label() && is_kind(first);
@@ -135,18 +135,18 @@ fn find_plain_notice(dom: &Dom, id: NodeId) -> Option<Notice> {
     Some(Notice { kind, title, icon: None, has_own_title: false, body: id })
 }
 
-/// The beginnings of classes that end with the kind of an admonition.
+/// Class prefixes that precede the kind of an admonition.
 #[rustfmt::skip]
 const KIND_PREFIXES: [&str; 13] = [
     "markdown-alert-", "theme-admonition-", "starlight-aside--", "admonition-", "callout-", "callout_", "hint-", "alert--",
     "alert-", "blockquote-tag-", "confluence-information-macro-", "notice--", "prompt--",
 ];
 
-/// More such beginnings, which other classes have too: only a name of a kind may follow, such as `tip`, and
+/// More such prefixes, which other classes have too: only a name of a kind may follow, such as `tip`, and
 /// not another word, such as `example`.
 const COMMON_PREFIXES: [&str; 3] = ["note_", "prompt-", "rmd"];
 
-/// Classes of admonitions that have a second class with their kind, such as `note`.
+/// Classes of admonitions. Another class of the element, such as `note`, names the kind.
 #[rustfmt::skip]
 const ADMONITIONS: [&str; 8] = [
     "admonition", "custom-block", "callout", "hint", "alert", "admonitionblock", "hint-container", "notecard",
@@ -175,7 +175,7 @@ fn kind_by_class(dom: &Dom, id: NodeId) -> Option<&'static str> {
 pub(super) struct Tabs {
     /// The label of each panel whose tab has text.
     pub(super) labels: HashMap<NodeId, String>,
-    /// The tabs whose text is the label of a panel, and so is not repeated.
+    /// The tabs that label a panel. The Markdown shows their text only as the label.
     pub(super) tabs: HashSet<NodeId>,
 }
 
@@ -381,7 +381,7 @@ const COPY_LABELS: &[&str] = &[
     "copy page", "copy copied!",
 ];
 
-/// The classes of the prompts of notebooks: those of nbsphinx, JupyterLab and older versions of nbconvert.
+/// Classes that nbsphinx, JupyterLab and older versions of nbconvert give to the prompts of notebooks.
 const PROMPTS: &[&str] = &["prompt", "jp-InputPrompt", "jp-OutputPrompt"];
 
 /// Maximum number of nodes in a prompt of a notebook. The limit bounds the time for elements inside each
@@ -419,7 +419,7 @@ pub(super) fn is_copy_button(dom: &Dom, id: NodeId) -> bool {
         let image = dom.find(id, Tag::Img).and_then(|image| dom.first_attribute(image, &["alt"]));
         text = image.unwrap_or_default().to_lowercase();
     }
-    // The title or label of a button that copies may say more than its text.
+    // The title or label of a copy button may say more than its text.
     let is_named = || {
         let name = name();
         text.starts_with("copy ") && name.starts_with(&text) && name.ends_with("clipboard")

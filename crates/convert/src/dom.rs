@@ -237,7 +237,7 @@ impl Dom {
         }
     }
 
-    /// The value of an attribute, by its local name: in lower case, except for some of SVG and MathML.
+    /// The value of the attribute with this local name: in lower case, except for some SVG and MathML names.
     #[inline]
     pub(super) fn attribute(&self, id: NodeId, name: &str) -> Option<&str> {
         if self.node(id).attribute_bits & attribute_bit(name) == 0 {
@@ -533,7 +533,7 @@ pub(super) fn count_letters(text: &str) -> usize {
     text.chars().filter(|c| c.is_alphanumeric()).count()
 }
 
-/// The first `max` bytes of `text`, or a few less if a character would be divided.
+/// The first `max` bytes of `text`, or up to three bytes fewer so that no character is split.
 pub(super) fn clip(text: &str, max: usize) -> &str {
     &text[..text.floor_char_boundary(max)]
 }

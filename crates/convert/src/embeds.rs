@@ -9,13 +9,13 @@ use serde_json::Value;
 /// Maximum length in bytes of an attribute that is searched for an address.
 const MAX_ATTRIBUTE_BYTES: usize = 20_000;
 
-/// Maximum number of nodes of the document that are searched for the address of the page itself.
+/// Maximum number of nodes that are searched for the link with the page's canonical address.
 const MAX_HEAD_NODES: usize = 2000;
 
-/// Maximum number of nodes of an element that are searched for media and links in this element.
+/// Maximum number of nodes in an element that are searched for media and links.
 const SEARCHED_NODES: usize = 60;
 
-/// Attributes with the id of a video, on an element whose name, class or provider says which player it is.
+/// Attributes that may hold the id or the address of a video on YouTube or Vimeo.
 #[rustfmt::skip]
 const VIDEO_IDS: [&str; 9] = [
     "videoid", "video-id", "data-videoid", "data-video-id", "data-youtube-id", "data-vimeo-id", "data-plyr-embed-id",

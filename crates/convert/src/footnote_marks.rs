@@ -137,7 +137,7 @@ fn split_contents(dom: &Dom, note: NodeId, number: &str, links: Vec<NodeId>) -> 
     let last = texts.last().copied();
     let is_number =
         |id| dom.text(id).is_some_and(|t| t.trim_matches(|c: char| !c.is_alphanumeric()) == number);
-    // The first text besides the number.
+    // The first text that is not the number.
     let first = texts.into_iter().find(|&id| !is_number(id));
     let mut at_start = true;
     let mut contents: HashSet<NodeId> = HashSet::new();
@@ -150,7 +150,7 @@ fn split_contents(dom: &Dom, note: NodeId, number: &str, links: Vec<NodeId>) -> 
     links.into_iter().partition(|id| contents.contains(id) && !is_marked(*id) && is_content(*id))
 }
 
-/// Whether a node is text of white space and separators, such as a comma.
+/// Whether a node is a text that consists of white space and separators, such as commas.
 fn is_separator(dom: &Dom, id: NodeId) -> bool {
     let is_sign = |c: char| c.is_whitespace() || ",;|/&".contains(c);
     dom.text(id).is_some_and(|text| text.chars().all(is_sign))

@@ -18,7 +18,7 @@ pub(super) fn is_alone_in_parent(dom: &Dom, id: NodeId) -> bool {
     dom.nodes_before(id).chain(dom.nodes_after(id)).all(is_blank)
 }
 
-/// The attributes of a reference whose value is the id of its note, which a script shows.
+/// Attributes of a reference that may hold the id of its note. A script shows the note.
 const NOTE_IDS: [&str; 4] = ["aria-describedby", "data-definition", "data-footnote-id", "popovertarget"];
 
 /// The id of the note that an attribute of a reference names. `None` unless the text is a [`note_number`],
@@ -37,7 +37,7 @@ pub(super) fn note_name(dom: &Dom, id: NodeId) -> Option<&str> {
     note_number(dom, id).filter(|_| is_reference).map(|_| name)
 }
 
-/// An element with at least this many nodes is no reference.
+/// An element that contains at least this many nodes is not a reference.
 const MAX_REFERENCE_NODES: usize = 8;
 
 /// Maps the ids of elements and the names of `<a>` elements to the elements. Also maps each link back to a
@@ -48,9 +48,9 @@ pub(super) struct Ids(OnceCell<IdMaps>);
 
 #[derive(Default)]
 struct IdMaps {
-    /// The first element with each id or name, and the first link back of each key with [`BACK`].
+    /// The first element with each id or name. For a key that starts with [`BACK`], the first link back.
     first: HashMap<String, NodeId>,
-    /// The other elements with each key, in document order.
+    /// The elements after the first one for each key, in document order.
     others: HashMap<String, Vec<NodeId>>,
 }
 

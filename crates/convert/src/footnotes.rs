@@ -32,7 +32,7 @@ pub(super) fn extract_footnotes(dom: &mut Dom, root: NodeId) -> Footnotes {
     let ids = Ids::default();
     let mut found = find_linked_notes(dom, root, &ids);
     let mut has_changed = false;
-    // The notes of bibliographies have been dropped, but not their targets.
+    // Skip the notes of bibliographies: they have been dropped, but `targets` still contains them.
     for (_, targets) in found.targets.iter().filter(|(note, _)| found.numbers.contains_key(note)) {
         has_changed |= targets.len() > 1 && divide_notes(dom, targets);
     }
@@ -75,14 +75,14 @@ struct Found {
     references: HashMap<NodeId, NodeId>,
     /// The number or symbol that the page shows for each note.
     numbers: HashMap<NodeId, String>,
-    /// The targets of the links to each note, by the numbers of these links.
+    /// For each note, maps the numbers of the links that lead to the note to the links' targets.
     targets: BTreeMap<NodeId, BTreeMap<String, NodeId>>,
     /// The notes in the order in which they were found.
     order: Vec<NodeId>,
     /// The asides that directly contain several notes, not as items of a list. In them, a block that is no
     /// note belongs to the note before it.
     asides: HashSet<NodeId>,
-    /// Whether notes were dropped because they are a bibliography, whose links stay.
+    /// Whether a bibliography was dropped from the notes. Its links stay in the text.
     has_bibliography: bool,
 }
 
@@ -118,7 +118,7 @@ fn find_linked_notes(dom: &Dom, root: NodeId, ids: &Ids) -> Found {
     // many targets may be in the same note.
     let mut notes: HashMap<NodeId, Option<NodeId>> = HashMap::new();
     let mut contents: HashMap<NodeId, NoteContent<'_>> = HashMap::new();
-    // Links that look like references but are not, by their targets.
+    // Maps each target to a link that looks like a reference but is not one.
     let mut others: HashMap<NodeId, NodeId> = HashMap::new();
     let mut lists_with_links_back: HashSet<NodeId> = HashSet::new();
     for link in dom.descendants(root).filter(|&id| dom.tag(id) == Tag::A) {
@@ -133,7 +133,7 @@ fn find_linked_notes(dom: &Dom, root: NodeId, ids: &Ids) -> Found {
             others.extend(note_number(dom, link).map(|_| (target, link)));
             continue;
         };
-        // The link back from a note that was not recognized is no reference.
+        // Skip a link back from a note that was not recognized: it is not a reference.
         let mut above = dom.ancestors(link).take(3).filter_map(|a| others.get(&a));
         if above.any(|&other| is_around(dom, target, other) || is_around(dom, other, target)) {
             continue;
@@ -270,7 +270,7 @@ fn find_unlinked_notes(dom: &Dom, root: NodeId, ids: &Ids) -> Found {
 /// contents. Omits the rules, titles and sections that are left without notes.
 fn detach_notes(dom: &mut Dom, found: &Found, mut labels: HashMap<NodeId, String>) -> Vec<Definition> {
     let mut definitions = Vec::new();
-    // Whether blocks after the first paragraph of a note have continued it.
+    // Whether any note so far continues in blocks after its first one.
     let mut has_continued = false;
     // Maps the element directly after a series of detached notes to the element before the series. A search
     // in the tree would visit the text between the detached notes again for each note.
@@ -461,7 +461,7 @@ fn add_side_notes(dom: &Dom, root: NodeId, ids: &Ids, found: &mut Found) {
     }
 }
 
-/// The note whose id an attribute of a short reference names: a block or a phrase, but no heading or cell.
+/// The note whose id is in an attribute of a short reference. A heading or a table cell is not a note.
 fn named_note(dom: &Dom, id: NodeId, ids: &Ids) -> Option<NodeId> {
     let is_note = |&note: &NodeId| {
         matches!(
@@ -500,18 +500,18 @@ fn is_number_heading(dom: &Dom, id: NodeId) -> bool {
             .is_some_and(|link| reference_number(dom, link).is_some() && is_alone_in_parent(dom, link))
 }
 
-/// The facts about a note by which a link to it is recognized as a reference.
+/// Facts about a note that show whether a link to the note is a reference.
 struct NoteContent<'a> {
     has_heading: bool,
     /// The fragments of the links that lead out of the note.
     fragments: HashSet<&'a str>,
-    /// The fragment and the number of the link with which the note begins.
+    /// The fragment and the number of the link at the start of the note.
     start: Option<(&'a str, String)>,
     /// The text of the first [`MAX_START`] nodes.
     text: String,
 }
 
-/// Number of nodes of a note in which the year of a work is looked for.
+/// Number of nodes at the start of a note that are searched for the year of a work.
 const MAX_START: usize = 50;
 
 impl<'a> NoteContent<'a> {
@@ -554,7 +554,7 @@ impl<'a> NoteContent<'a> {
     }
 }
 
-/// The link with which an element begins, perhaps after brackets. Reads at most 50 nodes.
+/// The link at the start of an element, perhaps after brackets. Reads at most 50 nodes.
 fn link_at_start(dom: &Dom, id: NodeId) -> Option<NodeId> {
     let is_text = |&id: &NodeId| {
         dom.text(id).is_some_and(|t| !t.chars().all(|c| c.is_whitespace() || "[]()".contains(c)))
@@ -608,7 +608,7 @@ fn remove_empty_containers(
     }
 }
 
-/// Titles of sections of notes, in lower case.
+/// Titles of sections that contain notes, in lower case.
 #[rustfmt::skip]
 const TITLES: [&str; 25] = [
     "footnotes", "notes", "references", "endnotes", "footnote", "citations", "fußnoten", "anmerkungen", "einzelnachweise",

@@ -74,12 +74,12 @@ impl HtmlTree {
 }
 
 impl<'a> HtmlElement<'a> {
-    /// The local name, such as `a`: in lower case, except for some of SVG, such as `foreignObject`.
+    /// The local name, such as `a`: in lower case, except for some SVG names, such as `foreignObject`.
     pub fn name(self) -> &'a str {
         self.dom.name(self.id)
     }
 
-    /// The value of an attribute, by its local name: in lower case, except for some of SVG and MathML.
+    /// The value of the attribute with this local name: in lower case, except for some SVG and MathML names.
     pub fn attribute(self, name: &str) -> Option<&'a str> {
         self.dom.attribute(self.id, name)
     }

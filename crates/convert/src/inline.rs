@@ -641,17 +641,17 @@ impl Run {
         }
     }
 
-    /// Whether the run can begin emphasis: it is a left-flanking delimiter run (CommonMark §6.2).
+    /// Whether all versions of CommonMark let the run begin emphasis, as a left-flanking delimiter run.
     fn can_open(&self) -> bool {
         flanks(self.after, self.before, may_be_punctuation, is_punctuation)
     }
 
-    /// Whether the run can end emphasis: it is a right-flanking delimiter run.
+    /// Whether all versions of CommonMark let the run end emphasis, as a right-flanking delimiter run.
     fn can_close(&self) -> bool {
         flanks(self.before, self.after, may_be_punctuation, is_punctuation)
     }
 
-    /// Whether the run can end emphasis in at least one version of CommonMark; `can_close` concerns all.
+    /// Whether at least one version of CommonMark lets the run end emphasis.
     fn may_close(&self) -> bool {
         flanks(self.before, self.after, is_punctuation, may_be_punctuation)
     }

@@ -17,7 +17,7 @@ pub struct Embedded {
     pub has_policy: bool,
 }
 
-/// Maximum number of documents in `srcdoc` attributes around another one.
+/// Maximum nesting depth of documents in `srcdoc` attributes.
 const MAX_DEPTH: usize = 3;
 
 impl Embedded {
@@ -31,7 +31,7 @@ impl Embedded {
         Self::read_nested(dom, 0)
     }
 
-    /// Collects the code of a document inside `depth` others.
+    /// Collects the code of a document that is nested in `depth` other documents.
     fn read_nested(dom: &Dom, depth: usize) -> Self {
         let mut found = Self::default();
         for id in dom.descendants(DOCUMENT) {

@@ -115,7 +115,7 @@ pub struct Options {
 pub struct Converted {
     pub metadata: Metadata,
     pub embedded: Embedded,
-    /// The names in all elements `<form data-frontdesk="NAME">`, including those outside of the main region.
+    /// The names from all `<form data-frontdesk="NAME">` elements, including forms outside the main region.
     pub forms: Vec<String>,
     /// The Markdown without front matter.
     pub markdown: String,

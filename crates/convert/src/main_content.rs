@@ -72,7 +72,7 @@ pub(super) fn isolate_region(dom: &mut Dom, titles: &mut Titles, is_home: bool) 
     let is_logo = |heading: &str| titles.is_site_name(heading) || is_site(heading);
     if let Some(heading) = find_heading_before(dom, body, root, is_logo) {
         let is_title = is_home || titles.is_title(&shown_text(dom, heading));
-        // The mark for Pagefind names exactly what belongs to the page.
+        // A region with `data-pagefind-body` is the exact content, so add only the heading to it.
         let is_exact = dom.subtree(root).any(|id| dom.has_attribute(id, "data-pagefind-body"));
         let header =
             if is_title && !is_exact { find_page_header(dom, titles, root, heading) } else { vec![heading] };
@@ -144,7 +144,7 @@ const HEADERS: &[&str] =
 /// Changes the tree: moves several regions into one new element, and removes what is beside a generator's
 /// content in a single region ([`remove_links_beside`]) or in an entry ([`remove_beside_in_entry`]).
 fn isolate_explicit_region(dom: &mut Dom, body: NodeId) -> Option<NodeId> {
-    // The regions with `data-pagefind-body`, those with `<main>`, and those of generators.
+    // Three kinds of regions: `data-pagefind-body`, `<main>`, and the content of known generators.
     let mut found: [Vec<NodeId>; 3] = Default::default();
     for id in dom.descendants(body) {
         let Some(element) = dom.element(id) else { continue };
@@ -155,7 +155,7 @@ fn isolate_explicit_region(dom: &mut Dom, body: NodeId) -> Option<NodeId> {
                 ("role", "main") => is_kind[1] = true,
                 ("itemprop", "articleBody") => is_kind[2] = true,
                 ("class", _) => is_kind[2] |= dom.has_class_in(id, CONTENT_OF_GENERATORS),
-                // Dokka.
+                // Dokka's content has this attribute and the class `main-content`.
                 ("data-page-type", _) => is_kind[2] |= dom.has_class(id, "main-content"),
                 _ => {}
             }
@@ -237,7 +237,7 @@ fn remove_beside_in_entry(dom: &mut Dom, entry: NodeId, content: NodeId) {
     }
 }
 
-/// The beginnings of words in the classes and ids of elements that follow the content of an entry.
+/// Prefixes of words in the classes and ids of elements that follow an entry's content.
 #[rustfmt::skip]
 const AFTER_CONTENT: &[&str] = &[
     "author", "comment", "footer", "navigation", "newsletter", "related", "share", "sharing", "sidebar", "social",
@@ -403,7 +403,7 @@ fn is_sequential_navigation(dom: &Dom, root: NodeId, linked: &HashSet<String>) -
     (has_step || named.len() > 1 && is_marked) && (keys > 1 || labels <= links * MAX_LABEL)
 }
 
-/// Maximum number of letters and digits outside of links in sequential navigation, on average per link.
+/// Maximum average length of a label beside a link in sequential navigation, in letters and digits.
 const MAX_LABEL: usize = 12;
 
 /// Removes what is not content even inside the main region: navigation, lists of the page's own sections
@@ -514,7 +514,7 @@ fn move_to_one_element(dom: &mut Dom, nodes: &[NodeId]) -> NodeId {
     root
 }
 
-/// Moves the heading before the main content `root` to its beginning ([`find_heading_before`]).
+/// Moves the heading before the main content `root` to the beginning of `root` ([`find_heading_before`]).
 pub(super) fn move_heading_into(dom: &mut Dom, body: NodeId, root: NodeId) {
     let heading = find_heading_before(dom, body, root, |_| false);
     move_to_start(dom, root, heading.as_slice());
@@ -537,7 +537,7 @@ fn find_heading_before(
     heading.filter(|&h| !dom.ancestors(root).any(|a| a == h))
 }
 
-/// Moves nodes to the beginning of `root`. Does nothing if it is empty.
+/// Moves nodes to the beginning of `root`. Does nothing if `root` is empty.
 fn move_to_start(dom: &mut Dom, root: NodeId, nodes: &[NodeId]) {
     if let Some(first) = dom.node(root).first {
         for &node in nodes {

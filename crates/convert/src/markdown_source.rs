@@ -68,7 +68,7 @@ fn renders(dom: &Dom, id: NodeId) -> bool {
     dom.has_attribute(id, "data-markdown") || dom.name(id) == "zero-md"
 }
 
-/// Whether a text has the marks of a heading, a list, a quote, code, a link or strong emphasis in Markdown.
+/// Whether a text has Markdown syntax for a heading, a list, a quote, code, a link or strong emphasis.
 fn has_marks(text: &str) -> bool {
     let begins = |line: &str| {
         let line = line.trim_start();

@@ -42,7 +42,7 @@ pub(super) fn read_formula(dom: &Dom, id: NodeId) -> Option<Formula> {
             (clean_tex(without_cdata(&dom.text_content(id)))?, rest.contains("display"))
         }
         Tag::Table if dom.has_class_in(id, EQUATION_TABLES) => (read_equations(dom, id)?, true),
-        // Code is a formula only with the attribute with which GitLab marks it.
+        // Code is a formula only if it has this attribute, which GitLab sets.
         Tag::Code | Tag::Pre if !dom.has_attribute(id, "data-math-style") => return None,
         Tag::Span | Tag::Div | Tag::Other | Tag::P | Tag::Code | Tag::Pre => {
             return read_renderer_element(dom, id);
@@ -156,7 +156,7 @@ fn read_equations(dom: &Dom, table: NodeId) -> Option<String> {
     Some(match (&*rows, is_aligned) {
         ([], _) => return None,
         ([row], false) => row.clone(),
-        // `aligned` does not accept numbers of equations, but `align` does.
+        // `align` accepts equation numbers; `aligned` does not.
         (_, _) => {
             let name = if has_number { "align" } else { "aligned" };
             format!("\\begin{{{name}}}\n{}\n\\end{{{name}}}", rows.join(" \\\\\n"))
@@ -214,7 +214,7 @@ fn strip_delimiters(text: &str) -> Option<(&str, bool)> {
         return text.contains(['\\', '^', '_']).then_some((text, false));
     };
     let tex = text.strip_prefix(start)?.strip_suffix(end)?;
-    // In TeX, `\\` is a line break, so a bracket after it is no delimiter.
+    // In TeX, `\\` is a line break, so a bracket after it is not a delimiter.
     let tex_without_breaks = tex.replace(r"\\", "");
     let is_single = match start {
         "$" => !has_dollar(&tex_without_breaks),
@@ -263,7 +263,7 @@ fn clean_tex(tex: &str) -> Option<String> {
     (!lines.is_empty()).then(|| lines.join("\n"))
 }
 
-/// TeX without the marks of a CDATA section around it, which kramdown writes as comments of TeX.
+/// Removes the markers of a CDATA section around TeX. kramdown writes them as TeX comments.
 fn without_cdata(tex: &str) -> &str {
     let inner = tex.trim().trim_start_matches(['%', ' ']).strip_prefix("<![CDATA[");
     let inner = inner.and_then(|inner| inner.strip_suffix("]]>"));

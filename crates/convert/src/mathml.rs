@@ -105,7 +105,7 @@ fn with_accent(is_over: bool, base: &str, other: &str) -> String {
 const MATRIX_START: &str = "\\begin{matrix}";
 const MATRIX_END: &str = "\\end{matrix}";
 
-/// The TeX of a fraction without a line, before its two operands.
+/// The TeX command for a fraction without a line. Its two operands follow.
 const STACK: &str = "\\genfrac{}{}{0pt}{}";
 
 /// Joins the parts of a row and collapses white space. A matrix or a stack between brackets becomes the TeX

@@ -170,14 +170,14 @@ pub(super) fn leads_to_own_page(dom: &Dom, link: NodeId, base: Option<&Url>) -> 
     !is_tool(href) && !has_query() && is_own_address(href, base)
 }
 
-/// Whether a link leads to the form with which a social network, which is another site, shares a page.
+/// Whether a link leads to another site's form for sharing a page, such as that of a social network.
 pub(super) fn shares_page(dom: &Dom, link: NodeId, base: Option<&Url>) -> bool {
     let href = dom.attribute(link, "href").unwrap_or_default().trim();
     let forms = ["/intent/", "/sharer", "/share?", "/shareArticle", "/share-offsite"];
     forms.iter().any(|form| href.contains(form)) && !is_own_address(href, base)
 }
 
-/// Whether an address is on the site at `base`, or without `base` is relative and names no host.
+/// Whether an address is on the site at `base`. Without `base`, it must be relative and name no host.
 fn is_own_address(href: &str, base: Option<&Url>) -> bool {
     let Some(url) = absolute_url(href, base) else { return !href.starts_with("//") };
     let is_page =
@@ -195,7 +195,7 @@ fn host(url: &Url) -> Option<String> {
     url.host_str().map(|host| host.trim_start_matches("www.").to_owned())
 }
 
-/// Whether an address is probably one for sharing or editing a page.
+/// Whether an address probably leads to a form for sharing or editing a page.
 fn is_tool(href: &str) -> bool {
     ["share", "/intent/", "/edit/", "/submit"].iter().any(|part| href.contains(part))
 }
@@ -528,7 +528,7 @@ pub(super) fn is_video_page(address: &str) -> bool {
     })
 }
 
-/// The beginnings of the addresses of videos and their players, without `www.`.
+/// Prefixes of the addresses of videos and their players, without the scheme and `www.`.
 #[rustfmt::skip]
 const VIDEO_PAGES: [&str; 7] = [
     "youtube.com/watch?", "youtube.com/embed/", "youtube.com/shorts/", "youtube.com/playlist?",

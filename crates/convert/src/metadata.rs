@@ -275,12 +275,12 @@ impl Head {
         head
     }
 
-    /// The `<meta>` values of a name, in document order.
+    /// The `<meta>` values with this name, in document order.
     fn values_of(&self, name: &str) -> impl Iterator<Item = &str> {
         self.values.iter().filter(move |(own, _)| own == name).map(|(_, value)| &**value)
     }
 
-    /// Whether the page asks a crawler not to list it. Of contradicting values, the strictest one counts.
+    /// Whether the page asks crawlers not to list it. If values contradict each other, the strictest counts.
     fn forbids_index(&self) -> bool {
         let mut addressed = self.values.iter().filter(|(name, _)| CRAWLERS.contains(&name.as_str()));
         addressed.any(|(_, directives)| forbids_index(directives))
@@ -302,12 +302,12 @@ fn is_of_part(dom: &Dom, element: NodeId) -> bool {
             .is_some_and(|property| property != "mainEntity")
 }
 
-/// The nearest element around a property that is an item of microdata.
+/// The nearest microdata item around a property.
 fn item_around(dom: &Dom, property: NodeId) -> Option<NodeId> {
     dom.ancestors(property).skip(1).find(|&a| dom.has_attribute(a, "itemscope"))
 }
 
-/// The names under which [`Head::values`] has the dates in the text of a page ([`date_of_item`]).
+/// The names in [`Head::values`] of dates from the text of the page ([`date_of_item`]).
 const ITEM_PUBLISHED: &str = "datePublished in the text";
 const ITEM_MODIFIED: &str = "dateModified in the text";
 
@@ -471,7 +471,7 @@ fn read_articles(dom: &Dom, page_title: Option<&str>) -> Metadata {
     data
 }
 
-/// The types of an item of JSON-LD.
+/// The types of a JSON-LD item.
 fn kinds_of(item: &Value) -> impl Iterator<Item = &str> {
     let kind = &item["@type"];
     kind.as_array().map_or(std::slice::from_ref(kind), Vec::as_slice).iter().filter_map(Value::as_str)

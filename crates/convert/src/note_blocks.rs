@@ -55,7 +55,7 @@ fn divide<'a>(
     let mut line_start = dom.node(parent).first;
     // Number of letters and digits before the first note of the current line.
     let mut letters_before = 0;
-    // The first block after the start of the latest note. The last note of all may end before this block.
+    // The first block after the start of the latest note. If no other note follows, the note may end there.
     let mut next_block = None;
     let mut has_blocks = false;
     for node in dom.children(parent) {

@@ -12,7 +12,7 @@ pub enum Rule {
     /// Browsers do not show the element and no control on the page opens it, or it is a label for screen
     /// readers that Markdown makes redundant.
     Hidden,
-    /// The element repeats a sibling for a slider or for some widths of the screen.
+    /// The element repeats a sibling for a slider or for some screen widths.
     Copy,
     /// The element is navigation: `<nav>`, a list of the page's own sections below a title such as
     /// "Contents", or links beside the content of a generator that lead to the pages around.
@@ -37,7 +37,7 @@ pub enum Rule {
     /// The element is shown instead of an embedded video or page that cannot be shown, and a link replaces
     /// both.
     Fallback,
-    /// The element is probably not part of the article. Applies only in the mode for articles.
+    /// The element is probably not part of the article. Applies only with the option `article`.
     Article,
     /// The element is a cell beyond the maximum number of columns in a table.
     TooWide,

@@ -141,7 +141,7 @@ pub(super) fn find_loss(dom: &Dom, roots: impl Iterator<Item = NodeId>, blocks: 
     loss
 }
 
-/// Maximum distance in bytes between two texts that are found one after the other.
+/// Maximum distance in bytes from the end of one found text to the start of the next.
 const WINDOW: usize = 4000;
 
 /// A text of at least this many bytes is unlikely to occur twice by chance.

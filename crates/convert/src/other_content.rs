@@ -57,7 +57,7 @@ fn is_surrounding(dom: &Dom, id: NodeId) -> bool {
         || names.any(|part| AROUND_CONTENT.iter().any(|name| part.starts_with(name)))
 }
 
-/// The beginnings of words in the classes and ids of elements around content.
+/// Prefixes of words in the classes and ids of elements around content.
 #[rustfmt::skip]
 const AROUND_CONTENT: &[&str] = &[
     "author", "breadcrumb", "comment", "consent", "cookie", "disqus", "footer", "gdpr", "modal", "navigation", "newsletter",

@@ -79,10 +79,10 @@ impl Header<'_> {
     }
 }
 
-/// The roles of elements that are no content of a page.
+/// The roles of elements that are not part of a page's content.
 const ROLES: [&str; 5] = ["navigation", "search", "complementary", "contentinfo", "dialog"];
 
-/// Whether a link leads to the home page or a page above, to the page itself or to a translation of it.
+/// Whether a link leads to the home page, a parent page, the page itself or a translation of the page.
 fn leads_around_site(dom: &Dom, link: NodeId) -> bool {
     let path = dom.attribute(link, "href").unwrap_or_default().split(['#', '?']).next().unwrap_or_default();
     let folder = path.strip_suffix("index.html").unwrap_or(path);

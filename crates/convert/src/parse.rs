@@ -64,12 +64,12 @@ fn parse_within(html: &str, max_attributes: usize) -> Dom {
     dom
 }
 
-/// Feeds a page to the tokenizer in pieces, without the attributes beyond a maximum.
+/// Feeds a page to the tokenizer in pieces. Leaves out attributes beyond a maximum number per tag.
 struct Feeder<'a> {
     tokenizer: Tokenizer<Limiter>,
     input: BufferQueue,
     html: &'a str,
-    /// The length of the part that was fed or left out.
+    /// Number of bytes of `html` that have been fed or left out.
     fed: usize,
     max_attributes: usize,
 }
@@ -335,7 +335,7 @@ impl TreeSink for Sink {
         self.dom.borrow_mut().detach(*target);
     }
 
-    /// Moves all children of `node` to the end of those of `new_parent`.
+    /// Moves all children of `node` to the end of the children of `new_parent`.
     fn reparent_children(&self, node: &NodeId, new_parent: &NodeId) {
         let mut dom = self.dom.borrow_mut();
         while let Some(child) = dom.node(*node).first {

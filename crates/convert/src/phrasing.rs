@@ -57,7 +57,7 @@ pub(super) struct Mode {
     pub(super) has_math: bool,
 }
 
-/// The beginnings of the labels of symbols that share or edit the page, in lower case.
+/// Prefixes of the labels of symbols for sharing or editing the page, in lower case.
 const TOOL_LABELS: [&str; 6] =
     ["edit this page", "view source", "share on", "share via", "share this", "share with"];
 
@@ -510,7 +510,7 @@ impl<'a> Converter<'a> {
             && (!media::shows_symbol(dom, id) || is_arrow())
     }
 
-    /// Writes code as code spans: one for each line, and one for each link in it or text between links.
+    /// Writes code as code spans, divided at line breaks and at links.
     fn write_code_span(&self, id: NodeId, out: &mut Inline) {
         let dom = self.dom;
         // A Markdown code span cannot contain links, so links divide the code.

@@ -26,7 +26,7 @@ pub(super) struct Tag<'a> {
     pub(super) is_end: bool,
     /// The position after the name.
     pub(super) name_end: usize,
-    /// The position after `>`. Without one, that of the end of the page or of white space before it.
+    /// The position after `>`. If `>` is missing, only white space and slashes may follow this position.
     pub(super) end: usize,
     /// The attributes beyond the maximum: the position after the last one that is kept, and the position
     /// after the last one.
@@ -77,7 +77,7 @@ pub(super) fn find_end_tag<'a>(
         let (found, after) = split_name(page.get(at..).unwrap_or_default());
         found.eq_ignore_ascii_case(name) && !after.is_empty()
     };
-    // Whether the text is in a comment, and whether that has a start tag without its end tag.
+    // Whether the text is in a comment, and whether the comment has a start tag without an end tag so far.
     let (mut is_escaped, mut is_hidden) = (false, false);
     let mut at = from;
     loop {
@@ -94,7 +94,7 @@ pub(super) fn find_end_tag<'a>(
             (is_escaped, is_hidden) = (false, false);
         } else if is_script && rest.starts_with(b"<!--") {
             is_escaped = true;
-            // The dashes can be those of the comment's end, as in `<!-->`.
+            // The dashes may also end the comment, as in `<!-->`.
             at += 1;
         }
         at += 1;

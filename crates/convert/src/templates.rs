@@ -113,7 +113,7 @@ fn show_streamed_parts(dom: &mut Dom, templates: &[NodeId]) {
     }
 }
 
-/// The start of the ids of the templates with which Solid marks the places of streamed parts.
+/// Prefix of the ids of the templates that mark where Solid inserts streamed parts.
 const SOLID: &str = "pl-";
 
 /// Collects the arguments of each call of a streaming function: the id of the template to replace, and the

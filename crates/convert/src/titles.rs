@@ -242,7 +242,7 @@ fn is_ideographic(c: char) -> bool {
     matches!(c, '\u{2e80}'..='\u{9fff}' | '\u{f900}'..='\u{faff}' | '\u{ff00}'..='\u{ffef}' | '\u{20000}'..='\u{3ffff}')
 }
 
-/// The characters of separators, which a title may begin or end with if one of its parts is empty.
+/// Characters of separators. A title may begin or end with them if one of its parts is empty.
 const MARKS: [char; 15] = [' ', '|', '｜', '-', '–', '—', '·', ':', '»', '«', '›', '‹', '•', '∙', '⋅'];
 
 /// The title without the name of the site at its end or its beginning, and without the separator between
@@ -293,7 +293,7 @@ pub fn common_site_name<'a>(titles: impl Iterator<Item = Option<&'a str>>) -> Op
 /// searched.
 const MAX_HEADINGS: usize = 50;
 
-/// Number of headings among which the last part of a title is searched.
+/// Number of headings at the beginning of the content that are compared with a part of a title.
 const NEAR_HEADINGS: usize = 5;
 
 /// Maximum length of a title or another value of the metadata, in bytes. Longer values are truncated.

@@ -12,7 +12,7 @@ const FINAL_NUMBERS: [&str; 14] = [
     "value",
 ];
 
-/// Words in the names of `data-` attributes that hold another number, such as the duration of the counting.
+/// Words in the names of `data-` attributes that hold a number other than the final one, such as a duration.
 #[rustfmt::skip]
 const OTHER_NUMBERS: [&str; 14] = [
     "begin", "decimals", "delay", "digits", "duration", "from", "id", "index", "order", "slide", "sort", "speed", "start",

@@ -123,7 +123,7 @@ impl MarkdownWriter {
         }
     }
 
-    /// Writes blocks with `prefix` at the beginning of each line; without it beyond [`MAX_NESTING`] levels.
+    /// Writes blocks with `prefix` at the start of each line. Adds no prefix beyond [`MAX_NESTING`] levels.
     fn write_nested(&mut self, prefix: &str, blocks: &[Block], is_tight: bool) {
         let length = self.prefix.len();
         if self.nesting < MAX_NESTING {
