@@ -9,7 +9,7 @@ use uuid::Uuid;
 
 use frontdesk_inbox::store::{Store, StoreError};
 
-/// The requests whose responses wait until a channel has confirmed the submission.
+/// Requests that wait for a channel to confirm their submission before they send a response.
 #[derive(Clone, Debug, Default)]
 pub struct Confirmations {
     waiting: Arc<Mutex<HashMap<Uuid, Vec<oneshot::Sender<()>>>>>,
@@ -58,7 +58,7 @@ impl Confirmations {
     }
 }
 
-/// A registration in [`Confirmations`], which ends when this value is dropped, as when a client disconnects.
+/// A request in [`Confirmations`]. Dropping this value removes it, for example when the client disconnects.
 struct Waiter<'a> {
     confirmations: &'a Confirmations,
     id: Uuid,

@@ -213,7 +213,7 @@ struct Pause {
     /// The length without `Retry-After`. If the next pause has the same cause, it is twice as long, up to a
     /// limit.
     length: Duration,
-    /// One of [`Cause::Channel`], [`Cause::Unclear`] and [`Cause::Deferred`], which can pause a channel.
+    /// The cause of the pause: [`Cause::Channel`], [`Cause::Unclear`] or [`Cause::Deferred`].
     cause: Cause,
     /// Number of attempts that may start before the next pause.
     probes: usize,

@@ -546,7 +546,7 @@ impl Maintenance {
 struct ClockCheck {
     /// The monotonic time and the system time at the last call.
     last: Option<(Instant, Timestamp)>,
-    /// Since when the monotonic clock and the system clock have advanced at the same rate.
+    /// The start of the current period in which both clocks have advanced at the same rate.
     even_since: Option<Instant>,
 }
 

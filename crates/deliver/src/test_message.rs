@@ -10,7 +10,7 @@ use super::notification::Topic;
 use super::{Channel, ChannelOptions, Notification, TransportOptions};
 use frontdesk_inbox::submission::outcome::{AttemptFailure, Cause, Outcome};
 
-/// Time limit for a test message. Shorter than that of a delivery, because an operator waits for the result.
+/// Time limit for a test message. Shorter than for a delivery, because an operator waits for the result.
 const TIME_LIMIT: Duration = Duration::from_mins(2);
 
 /// Sends the test message. No reply within two minutes counts as a failure. `sender` names the program that

@@ -87,7 +87,7 @@ impl DeliveryWorker {
         let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
         let changed = Arc::new(Notify::new());
         if let Err(error) = notifier::notify_on_change(&options.place, &changed) {
-            // The server must not stop if the thread that watches cannot be started.
+            // Continue without the watcher thread: this error must not stop the server.
             tracing::warn!(%error, "cannot watch the inbox for changes; deliveries queued by other processes start within a minute");
         }
         let (stop, stopping) = watch::channel(false);

@@ -192,7 +192,7 @@ fn apply_each(request: &PageRequest<'_>, ids: &[Uuid], change: &Change) -> Resul
         let mut changes = Changes::open(inbox.readers.database(), reader, &request.operator.user)?
             .teaching_with(&request.options.lexicon());
         let mut applied = Applied { code: "gone", done: Vec::new(), before: reader.annotations(ids)? };
-        // Only the assignment of a named user needs the names that it permits.
+        // Only an assignment to a named user needs the list of permitted assignees.
         let people = match change {
             Change::Work(WorkChange::Assign(Some(_))) => {
                 people(request.options, reader, &request.operator.user)?

@@ -10,7 +10,7 @@ use frontdesk_inbox::submission::Submission;
 /// Number of submissions that are read at a time with their notes, to limit the memory for the notes.
 const GROUP: usize = 64;
 
-/// A submission with what operators added to it.
+/// A submission with its annotation and its notes.
 pub(super) struct Annotated {
     pub(super) submission: Submission,
     /// `None` if the submission has not been processed yet, or if no annotations are read.

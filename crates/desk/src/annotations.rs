@@ -23,7 +23,7 @@ pub(super) enum WorkChange {
     /// Assigns the submission to a user that the page offered; `None` removes the assignee.
     Assign(Option<String>),
     AssignToMe,
-    /// Restores the previous assignee, who need not be one of those that the page offers.
+    /// Restores the previous assignee, even if the page does not offer that user.
     Reassign(Option<String>),
     FollowUp(FollowUp),
     SetReplied(bool),

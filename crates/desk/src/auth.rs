@@ -100,7 +100,7 @@ fn session_role(session: &Session, users: &[User]) -> Option<Role> {
 /// logged, and the next request tries again.
 pub(super) fn end_sessions_of_removed_users(inbox: &DeskState, options: &Arc<DeskOptions>) {
     let known = || inbox.known_options.lock().unwrap_or_else(PoisonError::into_inner);
-    // Each reload creates other options, so their address identifies them.
+    // Each reload creates new options in memory, so compare their addresses.
     let previous = known().replace(Arc::downgrade(options));
     if previous.is_some_and(|previous| std::ptr::eq(previous.as_ptr(), Arc::as_ptr(options))) {
         return;
@@ -164,7 +164,7 @@ impl Cookies {
         format!("{prefix}frontdesk-inbox{port}")
     }
 
-    /// The name of the cookie from which the form tokens of users that a proxy names are computed.
+    /// The name of the cookie for users that a proxy names. Their form tokens are computed from its value.
     fn form_name(&self) -> String {
         format!("{}-form", self.name())
     }

@@ -33,7 +33,7 @@ pub fn write<E: From<std::io::Error>>(
     to_terminal: bool,
     out: &mut dyn Write,
 ) -> Result<usize, E> {
-    // Names of members in the JSON format. There `_reasons` and `_notes` are lists, which are joined here.
+    // Names of members in the JSON format. `_reasons` and `_notes` are lists in JSON and single texts in CSV.
     const OTHERS: [&str; 12] = [
         "_repeats",
         "_source",
@@ -51,7 +51,7 @@ pub fn write<E: From<std::io::Error>>(
     let others = if all { &OTHERS[..] } else { &[] };
     let columns = [&EXPORT_COLUMNS[..], &field_names(definitions), &LEAD_COLUMNS, others].concat();
     if !to_terminal {
-        // Without a byte order mark, Excel decodes the file by the code page of Windows.
+        // Without a byte order mark, Excel decodes the file with the Windows code page.
         write!(out, "\u{feff}")?;
     }
     write_record(columns.iter().map(|name| (*name, false)), to_terminal, out)?;
@@ -112,7 +112,7 @@ fn field_names(definitions: &[&'static Form]) -> Vec<&'static str> {
     names
 }
 
-/// Characters with which a formula can begin. Spreadsheets also accept the full-width signs.
+/// Characters that can begin a formula. Spreadsheets also accept the full-width signs.
 const FORMULA_SIGNS: [char; 8] = ['=', '+', '-', '@', '＝', '＋', '－', '＠'];
 
 /// Writes one record. Each value is a text and whether that is a number in the JSON format. Puts values with

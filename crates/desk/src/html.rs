@@ -67,7 +67,7 @@ pub(super) fn asset(path: &str, headers: &HeaderMap) -> Option<Reply> {
         "/icon.svg" | "/favicon.ico" => icon,
         _ => return None,
     };
-    // A client that accepts gzip in another way, such as by `*`, gets the plain file.
+    // The value must name gzip: a client that accepts it only with `*` gets the plain file.
     let accepts = |value: &HeaderValue| value.to_str().is_ok_and(accepts_gzip);
     let is_compressed = !asset.gzip.is_empty() && headers.get_all(ACCEPT_ENCODING).iter().any(accepts);
     let body = if is_compressed {
@@ -158,7 +158,7 @@ impl Templates {
     }
 }
 
-/// A response with the security headers, which no cache may store.
+/// A response that is complete in memory, with the security headers and `Cache-Control: no-store`.
 pub(super) fn reply(status: StatusCode, media_type: &'static str, body: impl Into<Bytes>) -> Reply {
     with_headers(status, media_type, DeskBody::Full(Full::new(body.into())))
 }
@@ -167,7 +167,7 @@ pub(super) fn stream_reply(media_type: &'static str, body: DeskBody) -> Reply {
     with_headers(StatusCode::OK, media_type, body)
 }
 
-/// A response with the security headers, which is never cached.
+/// A response with the security headers and `Cache-Control: no-store`.
 fn with_headers(status: StatusCode, media_type: &'static str, body: DeskBody) -> Reply {
     let mut response = Response::new(body);
     *response.status_mut() = status;
@@ -182,7 +182,7 @@ fn with_headers(status: StatusCode, media_type: &'static str, body: DeskBody) ->
     response
 }
 
-/// A 303 redirect to a path of the interface (RFC 9110 §15.4.4); to `/` if the path is no valid header value.
+/// Redirects with a 303 (RFC 9110 §15.4.4) to a path, or to `/` if the path is not a valid header value.
 pub(super) fn see_other(path: &str) -> Reply {
     let mut response = reply(StatusCode::SEE_OTHER, "text/plain; charset=utf-8", "");
     // Paths are composed of ids, fixed texts and encoded parameters, so they are valid values.

@@ -15,13 +15,13 @@ const MAX_TEXT: usize = 200;
 /// The stage of work of the submissions in a list, such as open or done.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum ListState {
-    /// Neither done nor held nor spam.
+    /// Submissions that are not done or spam and, unless the list selects a status, not held.
     Open,
-    /// [`Self::Open`], and no operator has read it yet.
+    /// Open submissions that no operator has read yet.
     Unread,
-    /// Open, and assigned to the user who reads the list.
+    /// Open submissions that are assigned to the user who reads the list.
     Mine,
-    /// Neither done nor spam, and with a day to follow up, in the past or in the future.
+    /// Submissions with a day to follow up, past or future, that are not done or spam.
     Due,
     Done,
     Spam,

@@ -31,7 +31,7 @@ pub struct DeskOptions {
     pub title: String,
     /// The host name of the interface over TLS. Over TLS, requests for other hosts are refused.
     pub domain: Option<HostName>,
-    /// The public port of the site's TLS, for links to `domain` if the interface has no address of its own.
+    /// The site's public TLS port, for links to `domain` if the interface has no address of its own.
     pub tls_port: u16,
     /// The `Strict-Transport-Security` header of responses over TLS.
     pub hsts: Option<Hsts>,
@@ -85,7 +85,7 @@ impl DeskOptions {
 pub enum ViewCounting {
     #[default]
     On,
-    /// The configuration switches the counts off.
+    /// The configuration disables counting.
     Off,
     /// Page views are not counted, because the server runs for an author of pages (`serve --watch`).
     Watching,

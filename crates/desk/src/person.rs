@@ -14,7 +14,7 @@ pub(super) fn person_path(person: &Hash) -> String {
     format!("/people/{}", Uuid::from_bytes(*person).simple())
 }
 
-/// The hash of a person in a path such as `/people/HASH`, with 32 hexadecimal digits; `None` for any other.
+/// The person's hash in a path such as `/people/HASH`, as 32 hexadecimal digits; `None` for other paths.
 pub(super) fn person_in(path: &str) -> Option<Hash> {
     let digits = path.strip_prefix("/people/")?;
     let is_hash = digits.len() == 32 && digits.bytes().all(|byte| byte.is_ascii_hexdigit());

@@ -75,7 +75,7 @@ pub(super) struct ChunkWriter {
 }
 
 impl ChunkWriter {
-    /// Call this on a blocking thread of the runtime (`spawn_blocking`), because the writer blocks.
+    /// Creates a writer. Call this on a blocking thread of the runtime (`spawn_blocking`): writing blocks.
     pub(super) fn new(sender: ChunkSender) -> Self {
         Self { sender, buffer: Vec::new(), runtime: Handle::current() }
     }

@@ -363,7 +363,7 @@ impl Visit {
         let query = Pairs::parse(head.uri.query().unwrap_or_default().as_bytes());
         auth::end_sessions_of_removed_users(inbox, options);
         let answered = match (head.uri.path(), form) {
-            // After an error, the page that this redirects to reports it.
+            // Also redirect if `identify` fails: the home page reports the error.
             ("/login", None) if !matches!(identify(inbox, options, *peer, *scheme, head), Ok(None)) => {
                 Ok(see_other(HOME))
             }
@@ -500,7 +500,7 @@ impl Visit {
     }
 }
 
-/// Whether the path is that of an asset, such as the style sheet, which needs no login and is in memory.
+/// Whether the path leads to an asset, such as the style sheet. Assets need no login and are in memory.
 fn is_asset(path: &str) -> bool {
     ["/inbox.css", "/inbox.js", "/icon.svg", "/favicon.ico"].contains(&path)
 }

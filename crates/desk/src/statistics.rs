@@ -107,7 +107,7 @@ impl Period {
         starts.map(|day| day.strftime(format).to_string()).collect()
     }
 
-    /// A sentence that compares a number with that of the period before.
+    /// Compares a number with the number of the preceding period: `4 more than in the 30 days before`.
     fn compare(&self, now: usize, previous: usize) -> String {
         let difference = now.abs_diff(previous);
         let than = match now.cmp(&previous) {
@@ -149,7 +149,7 @@ impl Leads {
         Ok(Self { series, previous })
     }
 
-    /// The series of a chart, in which forms beyond [`MAX_SERIES`] share the last one.
+    /// The series of a chart. With more than [`MAX_SERIES`] forms, the forms with the fewest leads share one.
     fn charted(&self) -> Vec<Series> {
         if self.series.len() <= MAX_SERIES {
             return self.series.clone();
@@ -389,7 +389,7 @@ fn conversion_rows(form_pages: &[String], sources: &LeadCounts, views: &PageView
         .collect()
 }
 
-/// The leads per hundred views, to a tenth: `2.5 %`. `None` for fewer views than [`MIN_VIEWS`] or than leads.
+/// The leads per hundred views, such as `2.5 %`. `None` with fewer views than [`MIN_VIEWS`] or than leads.
 fn rate(leads: usize, views: usize) -> Option<String> {
     let thousandths = (leads * 2000 / views.max(1)).div_ceil(2);
     (views >= MIN_VIEWS && leads <= views).then(|| format!("{}.{} %", thousandths / 10, thousandths % 10))

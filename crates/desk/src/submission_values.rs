@@ -128,7 +128,7 @@ pub(super) fn details(
 /// as that of a hold by an operator.
 fn held_because(submission: &Submission, because: &str) -> String {
     let screening = submission.screening.as_ref();
-    // Screening records a reason that ends as in `honeypot (100), origin (35); 135 of 100 points`.
+    // A reason that screening recorded ends with points: `honeypot (100), origin (35); 135 of 100 points`.
     let reasons =
         screening.filter(|it| it.withheld && because.ends_with(" points")).map(|it| &it.reasons[..]);
     match reasons {

@@ -49,7 +49,7 @@ pub struct FetchTimeouts {
     pub body: Duration,
 }
 
-/// Certificates, of authorities or of single servers, that are trusted in addition to public authorities.
+/// Certificates of authorities or single servers, trusted in addition to the public authorities.
 #[derive(Clone, Debug)]
 pub struct ExtraRoots(pub(crate) Vec<CertificateDer<'static>>);
 

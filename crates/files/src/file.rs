@@ -51,7 +51,7 @@ impl Blob {
         Self { bytes: Bytes::new(), hash, disk: Some(file) }
     }
 
-    /// Stores the bytes on disk if `spill` is active, and otherwise, or if that fails, on the heap.
+    /// Stores the bytes on disk if `spill` is active. If not, or if writing fails, keeps them on the heap.
     pub fn in_spill(bytes: impl Into<Vec<u8>>, spill: &PageSpill) -> Self {
         let bytes = bytes.into();
         Self { hash: blake3::hash(&bytes), bytes: spill.store(bytes), disk: None }

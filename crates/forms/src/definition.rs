@@ -224,7 +224,7 @@ impl Form {
         has(&self.fields) && self.alternative.as_ref().is_none_or(has)
     }
 
-    /// How subjects of messages name the form: by its capitalized name if it is built in, else by its title.
+    /// The form in subject lines of messages: its capitalized name if it is built in, otherwise its title.
     pub fn subject(&self) -> String {
         let mut letters = self.name.chars();
         match letters.next().filter(|_| FormSet::built_in().named(self.name).is_some()) {
@@ -281,7 +281,7 @@ fn interned_pair<'de, D: Deserializer<'de>>(input: D) -> Result<[&'static str; 2
     Ok(<[String; 2]>::deserialize(input)?.map(|text| intern(&text)))
 }
 
-/// The waitlist form: an e-mail address whose owner waits for a place.
+/// The waitlist form: visitors leave an e-mail address to wait for a place.
 pub static WAITLIST: LazyLock<&'static Form> =
     LazyLock::new(|| built_in("waitlist", include_str!("built_in/waitlist.toml")));
 
@@ -336,7 +336,7 @@ impl FormSet {
         FormSet { faulty: names, ..self }
     }
 
-    /// The names of forms whose files have faults. Only the built-in ones among these forms are in the set.
+    /// The names of forms whose files have faults. The set contains such a form only if it is built in.
     pub fn faulty(&self) -> &[String] {
         &self.faulty
     }

@@ -141,7 +141,7 @@ impl SmtpError {
         match (self.phase, &self.kind) {
             (SmtpPhase::Rcpt, SmtpErrorKind::Refusal(code, text)) => match enhanced_code(text) {
                 _ if is_temporary(*code, text) || concerns_account(text) => Cause::Notification,
-                // The cause is a policy, such as one against relaying, or a limit, but not the mailbox.
+                // The cause is not the mailbox, but a limit or a policy, such as a ban on relaying.
                 Some((_, 3.., _)) => Cause::Notification,
                 _ => Cause::Refused,
             },

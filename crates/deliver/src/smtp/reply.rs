@@ -45,7 +45,7 @@ impl SmtpReply {
 pub enum ReplyError {
     #[error("the reply is longer than 32 KiB, the maximum")]
     TooLong,
-    /// Contains the earliest line whose code begins with another digit than the code of the first line.
+    /// Contains the first line with a code that begins with a different digit than the first line's code.
     #[error(
         "the reply is not valid: the codes of its lines begin with different digits; the first line that differs is: {0}"
     )]

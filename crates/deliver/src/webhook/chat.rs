@@ -83,7 +83,7 @@ fn host_length(text: &str) -> usize {
     let is_label_byte = |byte: &u8| byte.is_ascii_alphanumeric() || *byte == b'-';
     let end = text.bytes().take(254).take_while(|byte| is_label_byte(byte) || *byte == b'.').count();
     let host = text[..end].trim_end_matches(['.', '-']);
-    // Services do not make a link of a host whose label begins or ends with a hyphen.
+    // Services do not turn a host into a link if one of its labels begins or ends with a hyphen.
     let is_label = |label: &str| !label.is_empty() && !label.starts_with('-') && !label.ends_with('-');
     let has_labels = host.contains('.') && host.split('.').all(is_label);
     if has_labels && end < 254 { host.len() } else { 0 }
