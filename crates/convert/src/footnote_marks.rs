@@ -1,4 +1,4 @@
-//! Removes the numbers of footnotes and their links back to the text.
+//! Removes the numbers of footnotes and their backlinks to the text.
 
 use super::dom::{Data, Dom, NodeId, Tag};
 use super::footnote_references::{fragment, is_marked_as_back, with_ascii_digits};
@@ -6,10 +6,10 @@ use super::note_numbers::{bold_start, first_text, is_isotope, numbered_text};
 use super::omission_rule::Rule;
 use std::collections::HashSet;
 
-/// Maximum number of characters of the text of a link back, such as "Jump back to footnote 1 in the text".
+/// Maximum length in characters of a backlink's text, such as "Jump back to footnote 1 in the text".
 const MAX_BACK_LINK: usize = 60;
 
-/// The classes of links back and of the elements around them, and of the numbers of notes. The class `label`
+/// The classes of backlinks and of the elements around them, and of the numbers of notes. The class `label`
 /// counts only on a note's own number.
 #[rustfmt::skip]
 const BACK_CLASSES: &[&str] = &[
@@ -20,10 +20,10 @@ const BACK_CLASSES: &[&str] = &[
 /// The classes of the numbers that LaTeXML and Tufte CSS repeat in a note.
 pub(super) const NUMBER_CLASSES: &[&str] = &["ltx_tag_note", "ltx_note_mark", "sidenote-number"];
 
-/// Removes a note's links back to the text, its number if it is marked up as one, and the separators,
+/// Removes a note's backlinks to the text, its number if it is marked up as one, and the separators,
 /// brackets and arrows between and around these. `leads_back` returns whether the target of a link is a
 /// reference. An element with a class of [`BACK_CLASSES`], and a link to a fragment or a script whose text is
-/// a symbol, need not lead to one. If the text of a link back is a part of the note ([`split_contents`]), the
+/// a symbol, need not lead to one. If the text of a backlink is a part of the note ([`split_contents`]), the
 /// text stays.
 pub(super) fn remove_back_links(
     dom: &mut Dom,
@@ -99,7 +99,7 @@ pub(super) fn remove_back_links(
     }
 }
 
-/// Words in the texts of links back. A word with letters outside of ASCII also counts inside a longer word.
+/// Words in the texts of backlinks. A word with letters outside of ASCII also counts inside a longer word.
 #[rustfmt::skip]
 const BACK_WORDS: [&str; 43] = [
     "back", "return", "jump", "up", "top", "text", "article", "reference", "zurück", "anfang", "oben", "retour", "retourner",
@@ -108,10 +108,10 @@ const BACK_WORDS: [&str; 43] = [
     "наверх", "назад", "тексту", "戻", "返回", "回到", "돌아가",
 ];
 
-/// Divides `links`, the links back of a note in document order, into content and mere links back. The text of
+/// Divides `links`, the backlinks of a note in document order, into content and mere backlinks. The text of
 /// the first kind is a part of the note, such as the verse that it explains: it has more than three letters
 /// and digits, does not end with the number of the note and has none of [`BACK_WORDS`]. Such a link has no
-/// class or role of links back. It begins the note, perhaps after its number, or directly follows other text,
+/// class or role of backlinks. It begins the note, perhaps after its number, or directly follows other text,
 /// and other text of the note follows it.
 fn split_contents(dom: &Dom, note: NodeId, number: &str, links: Vec<NodeId>) -> (Vec<NodeId>, Vec<NodeId>) {
     if links.is_empty() {
@@ -216,7 +216,7 @@ pub(super) fn remove_number(dom: &mut Dom, note: NodeId, number: &str) {
 /// Elements with code, whose text is never shortened.
 const CODE: [Tag; 4] = [Tag::Code, Tag::Kbd, Tag::Pre, Tag::Samp];
 
-/// Removes the punctuation left at the beginning of a note after its number or a link back has been removed
+/// Removes the punctuation left at the beginning of a note after its number or a backlink has been removed
 /// there. Punctuation between a space and a word belongs to the word, as in ` .NET`.
 fn trim_note_start(dom: &mut Dom, note: NodeId) {
     let Some(first) = first_text(dom, note).filter(|&first| !dom.is_in(first, &CODE)) else { return };

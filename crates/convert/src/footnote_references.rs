@@ -40,7 +40,7 @@ pub(super) fn note_name(dom: &Dom, id: NodeId) -> Option<&str> {
 /// An element that contains at least this many nodes is not a reference.
 const MAX_REFERENCE_NODES: usize = 8;
 
-/// Maps the ids of elements and the names of `<a>` elements to the elements. Also maps each link back to a
+/// Maps the ids of elements and the names of `<a>` elements to the elements. Also maps each backlink to a
 /// reference: its key is [`BACK`] followed by the link's fragment without its first `_ref`, or else without
 /// its first `ref`. Built when it is first needed, because most pages have no footnotes.
 #[derive(Default)]
@@ -48,14 +48,14 @@ pub(super) struct Ids(OnceCell<IdMaps>);
 
 #[derive(Default)]
 struct IdMaps {
-    /// The first element with each id or name. For a key that starts with [`BACK`], the first link back.
+    /// The first element with each id or name. For a key that starts with [`BACK`], the first backlink.
     first: HashMap<String, NodeId>,
     /// The elements after the first one for each key, in document order.
     others: HashMap<String, Vec<NodeId>>,
 }
 
 impl Ids {
-    /// The first element whose id or name is `name`, or the first link back with this key (see [`Ids`]).
+    /// The first element whose id or name is `name`, or the first backlink with this key (see [`Ids`]).
     pub(super) fn get(&self, dom: &Dom, name: &str) -> Option<NodeId> {
         self.maps(dom).first.get(name).copied()
     }
@@ -124,7 +124,7 @@ pub(super) fn leads_to_own_place(dom: &Dom, link: NodeId) -> bool {
     below.chain(block).any(|a| ["id", "name"].iter().any(|name| dom.attribute(a, name) == Some(fragment)))
 }
 
-/// Prefix of the keys under which [`Ids`] stores the links back to references.
+/// Prefix of the keys under which [`Ids`] stores the backlinks to references.
 const BACK: &str = "\u{1}";
 
 /// Maximum length in bytes of a fragment, and of the part of an attribute in which the name of a note is
@@ -194,7 +194,7 @@ pub(super) fn is_repeated_reference(dom: &Dom, link: NodeId, number: &str) -> bo
     rest.is_some_and(|rest| rest.bytes().all(|b| b.is_ascii_digit()))
 }
 
-/// Whether a link has a role or a class that marks it as a link back to a reference.
+/// Whether a link has a role or a class that marks it as a backlink to a reference.
 pub(super) fn is_marked_as_back(dom: &Dom, link: NodeId) -> bool {
     dom.attribute(link, "role") == Some("doc-backlink")
         || dom.classes(link).any(|c| c.contains("backref") || c.contains("backlink"))

@@ -1,4 +1,4 @@
-//! Recognizes footnotes, usually by the short link to each note and the link back.
+//! Recognizes footnotes, usually by the short link to each note and the backlink.
 
 use super::code::is_verse;
 use super::dom::{Data, Dom, NodeId, Tag};
@@ -26,7 +26,7 @@ pub(super) struct Definition {
 }
 
 /// Finds the footnotes below `root`, also those in the margin, in popups and in the text, and detaches the
-/// notes, without their numbers, links back and copies in the margin. Looks for notes without links only if
+/// notes, without their numbers, backlinks and copies in the margin. Looks for notes without links only if
 /// there are neither notes nor a bibliography with links. Returns the notes in document order.
 pub(super) fn extract_footnotes(dom: &mut Dom, root: NodeId) -> Footnotes {
     let ids = Ids::default();
@@ -133,7 +133,7 @@ fn find_linked_notes(dom: &Dom, root: NodeId, ids: &Ids) -> Found {
             others.extend(note_number(dom, link).map(|_| (target, link)));
             continue;
         };
-        // Skip a link back from a note that was not recognized: it is not a reference.
+        // Skip a backlink from a note that was not recognized: it is not a reference.
         let mut above = dom.ancestors(link).take(3).filter_map(|a| others.get(&a));
         if above.any(|&other| is_around(dom, target, other) || is_around(dom, other, target)) {
             continue;
@@ -173,7 +173,7 @@ fn is_in_code(dom: &Dom, link: NodeId) -> bool {
     dom.ancestors(link).any(|a| dom.tag(a) == Tag::Pre && !is_verse(dom, a))
 }
 
-/// Drops the notes of each list that also has items without a reference, unless the list has links back to
+/// Drops the notes of each list that also has items without a reference, unless the list has backlinks to
 /// the text. Blocks other than list items count only between the first and the last note. Such a list is a
 /// bibliography: the text may name a range of its numbers ("1–3"), and without some of its items it would
 /// show others.
@@ -564,7 +564,7 @@ fn link_at_start(dom: &Dom, id: NodeId) -> Option<NodeId> {
 }
 
 /// Whether a link refers to the footnote `note`, although the note does not lead back to it: the link is
-/// raised, and leads to a link back, a named element ([`is_named_as_note`]) or a list item; or the link or
+/// raised, and leads to a backlink, a named element ([`is_named_as_note`]) or a list item; or the link or
 /// its parent is named, and it is raised or leads to a named element.
 fn is_named_reference(dom: &Dom, link: NodeId, target: NodeId, note: NodeId) -> bool {
     let is_raised = dom.is_in(link, &[Tag::Sup]);

@@ -63,7 +63,7 @@ fn divide<'a>(
         if let Some(number) = numbers.get(&node) {
             has_blocks |= next_block.is_some();
             // Text before the target on its line belongs to the previous note, unless the target ends the
-            // line, as a link back does.
+            // line, as a backlink does.
             let goes_on = letters_before > MAX_NUMBER && !starts.is_empty() && !ends_line(dom, node);
             starts.push((line_start.take().filter(|_| !goes_on).unwrap_or(node), number));
             next_block = None;

@@ -138,7 +138,7 @@ pub fn message(run: Uuid, site: &str, now: Timestamp) -> Notification {
     }
 }
 
-/// The notification that submissions may be lost. `faults` are sentences. `run` becomes its id.
+/// The notification that submissions may be lost. `run` becomes its id. Each of `faults` is a sentence.
 pub fn fault_notification(run: Uuid, site: &str, faults: Vec<String>, now: Timestamp) -> Notification {
     let mut lines = vec![format!(
         "The canary of {site} failed: submissions may be lost, or may not reach you, until this is fixed."

@@ -37,7 +37,7 @@ const MAX_WAITING_TESTS: usize = 3;
 /// A form that changes one submission.
 pub(super) struct SubmissionForm {
     pub(super) change: Change,
-    /// The list whose page had the form; `None` if the submission's own page had it.
+    /// The list that contained the form; `None` if the form was on the submission's own page.
     pub(super) list: Option<ListQuery>,
 }
 

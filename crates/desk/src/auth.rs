@@ -208,7 +208,7 @@ impl Cookies {
         self.header_for(pair, "Strict")
     }
 
-    /// A `Set-Cookie` value for all paths, which scripts cannot read; `Secure` if the browser uses HTTPS.
+    /// A `Set-Cookie` value for a cookie that scripts cannot read. Adds `Secure` if the browser uses HTTPS.
     fn header_for(&self, pair: &str, same_site: &str) -> HeaderValue {
         let secure = if self.is_secure { "; Secure" } else { "" };
         let text = format!("{pair}; Path=/; HttpOnly; SameSite={same_site}{secure}");

@@ -9,7 +9,7 @@ pub(super) struct Notice {
     text: &'static str,
     /// How many submissions changed, if several were selected.
     count: Option<u16>,
-    /// The id by which the change can be undone.
+    /// The id for undoing the change.
     pub(super) undo: Option<Uuid>,
 }
 

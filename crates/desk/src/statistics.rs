@@ -23,7 +23,7 @@ const MAX_PAGES: usize = 1000;
 /// added up. The oldest days beyond it are left out, because reading them would take longer than 50
 /// milliseconds.
 const MAX_VIEW_COUNTS: usize = 25_000;
-/// For how many days, including today, counts of page views are kept.
+/// Number of days, including today, for which counts of page views are kept.
 const VIEW_DAYS: i64 = 400;
 /// Minimum number of views for the conversion rate of a page: from fewer views, a rate means little.
 const MIN_VIEWS: usize = 100;
@@ -33,7 +33,7 @@ const MAX_COUNTED: usize = 1000;
 const DEFAULT_DAYS: u16 = 30;
 /// The value of `days` that stands for the current month and the eleven before it.
 const YEAR: u16 = 365;
-/// Maximum length of a period that is shown by day. Longer periods are shown by week, and a year by month.
+/// Maximum length in days of a period shown by day. Longer periods are shown by week, and a year by month.
 const MAX_DAYS_SHOWN: u16 = 31;
 const PERIODS: [u16; 4] = [7, DEFAULT_DAYS, 90, YEAR];
 

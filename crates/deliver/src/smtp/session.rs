@@ -129,7 +129,7 @@ impl SmtpSession {
             return Ok(Transmission { answer, refused: std::mem::take(refused), is_reusable });
         }
         match unexpected(SmtpPhase::Message, &reply) {
-            // The rest of the reply is missing, so the connection is out of step.
+            // The rest of the reply is missing, so the connection cannot be used for another message.
             error if !is_reusable => Err(SmtpError { is_cut_off: true, ..error }),
             error => Err(error),
         }
@@ -206,7 +206,7 @@ impl<S: Stream> Dialogue<S> {
         let reply = self.command(phase, &format!("EHLO {name}"), limit).await?;
         if let Some(literal) = literal.filter(|_| matches!(reply.code, 501 | 504 | 550..=599)) {
             let second = self.command(phase, &format!("EHLO {literal}"), limit).await;
-            // If the server refuses both, return its first reply, which is about the configured name.
+            // If the server refuses both names, return its first reply, which is about the configured name.
             if let Some(second) = second.ok().filter(SmtpReply::is_positive) {
                 return Ok(Capabilities::parse(&second));
             }
