@@ -75,7 +75,7 @@ struct Found {
     references: HashMap<NodeId, NodeId>,
     /// The number or symbol that the page shows for each note.
     numbers: HashMap<NodeId, String>,
-    /// For each note, maps the numbers of the links that lead to the note to the links' targets.
+    /// For each note, the targets of the links to the note. The key of a target is the number in its link.
     targets: BTreeMap<NodeId, BTreeMap<String, NodeId>>,
     /// The notes in the order in which they were found.
     order: Vec<NodeId>,

@@ -170,7 +170,7 @@ pub(super) fn leads_to_own_page(dom: &Dom, link: NodeId, base: Option<&Url>) -> 
     !is_tool(href) && !has_query() && is_own_address(href, base)
 }
 
-/// Whether a link leads to another site's form for sharing a page, such as that of a social network.
+/// Whether a link leads to a form for sharing the page on another site, such as a social network.
 pub(super) fn shares_page(dom: &Dom, link: NodeId, base: Option<&Url>) -> bool {
     let href = dom.attribute(link, "href").unwrap_or_default().trim();
     let forms = ["/intent/", "/sharer", "/share?", "/shareArticle", "/share-offsite"];

@@ -307,7 +307,7 @@ fn item_around(dom: &Dom, property: NodeId) -> Option<NodeId> {
     dom.ancestors(property).skip(1).find(|&a| dom.has_attribute(a, "itemscope"))
 }
 
-/// The names in [`Head::values`] of dates from the text of the page ([`date_of_item`]).
+/// Names in [`Head::values`] for dates from the page's text ([`date_of_item`]).
 const ITEM_PUBLISHED: &str = "datePublished in the text";
 const ITEM_MODIFIED: &str = "dateModified in the text";
 

@@ -224,7 +224,7 @@ impl Form {
         has(&self.fields) && self.alternative.as_ref().is_none_or(has)
     }
 
-    /// The form in subject lines of messages: its capitalized name if it is built in, otherwise its title.
+    /// The form's name in subject lines: its capitalized `name` if it is built in, otherwise its `title`.
     pub fn subject(&self) -> String {
         let mut letters = self.name.chars();
         match letters.next().filter(|_| FormSet::built_in().named(self.name).is_some()) {
