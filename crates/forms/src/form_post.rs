@@ -29,7 +29,7 @@ pub struct PostedForm {
     has_file: bool,
 }
 
-/// The names and values in a body, in their order, in the encoding of the client.
+/// The names and values in a body, in order of appearance, in the client's encoding.
 type Pairs<'a> = Vec<(Cow<'a, [u8]>, Cow<'a, [u8]>)>;
 
 impl PostedForm {
@@ -118,7 +118,7 @@ impl PostedForm {
         PostedForm { is_readable, ..posted }
     }
 
-    /// Whether the body was valid in UTF-8 or in the declared encoding. If not, characters may be wrong.
+    /// Whether the body is valid in UTF-8 or in the declared encoding. If not, characters may be wrong.
     pub fn is_readable(&self) -> bool {
         self.is_readable
     }
@@ -141,7 +141,7 @@ impl PostedForm {
         Ok(ParsedForm { entry, extras: self.extras, lead: self.lead.clone() })
     }
 
-    /// The fields with problems; none if the body is not readable, because they are then not checked.
+    /// The fields with problems. Empty if the body is not readable, because its fields are then not checked.
     pub fn invalid_fields(&self) -> Vec<InvalidField> {
         match self.parse() {
             Err(Rejection::Fields(fields)) => fields,

@@ -15,7 +15,7 @@ use crate::urlencoded::pairs;
 pub const LEAD_MEMBERS: [&str; 8] =
     ["page", "referrer", "utm_source", "utm_medium", "utm_campaign", "utm_term", "utm_content", "ref"];
 
-/// The names of the members as columns of a CSV export, in the order of [`LEAD_MEMBERS`].
+/// The column names of the members in a CSV export, in the order of [`LEAD_MEMBERS`].
 pub const LEAD_COLUMNS: [&str; LEAD_MEMBERS.len()] = [
     "lead_page",
     "lead_referrer",

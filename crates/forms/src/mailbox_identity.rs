@@ -26,9 +26,10 @@ pub fn mailbox_key(email: &str) -> String {
     }
 }
 
-/// Whether a domain is one of a large mailbox provider, or below one with subdomain addressing. Ignores case.
+/// Whether a domain, in any case, belongs to a large mailbox provider. Includes the subdomains of providers
+/// with subdomain addressing.
 pub fn is_provider(domain: &str) -> bool {
-    // The list is searched in lower case; most domains are in it already.
+    // The list contains lowercase names only, and most domains are already lowercase.
     if domain.bytes().any(|b| b.is_ascii_uppercase()) {
         return Provider::of(&domain.to_ascii_lowercase()).is_some();
     }
@@ -181,7 +182,7 @@ impl Provider {
     }
 }
 
-/// The text before the first `end`; the whole text if the part before is empty.
+/// The text before the first `end`, or the whole text if it does not contain `end` or begins with it.
 fn before(text: &str, end: char) -> &str {
     text.split(end).next().filter(|name| !name.is_empty()).unwrap_or(text)
 }

@@ -20,7 +20,7 @@ const BASE64: GeneralPurpose = GeneralPurpose::new(
 #[derive(Debug, PartialEq, Eq)]
 pub(super) struct Part<'a> {
     pub name: &'a [u8],
-    /// The value, after its transfer encoding and its `charset` have been decoded; not decoded for a file.
+    /// The value. Its transfer encoding and `charset` are decoded, unless the part is a file.
     pub value: Cow<'a, [u8]>,
     /// Whether the part is a file that the visitor selected. A field for files without a selection is an
     /// empty text.
@@ -55,7 +55,7 @@ pub fn parameter<'a>(header: &'a [u8], wanted: &[u8]) -> Option<&'a [u8]> {
 pub(super) fn parts<'a>(body: &'a [u8], boundary: &[u8]) -> Vec<Part<'a>> {
     let delimiter = [b"--", boundary].concat();
     let finder = memmem::Finder::new(&delimiter);
-    // After a delimiter come blanks and a line break, or `--` after the last part.
+    // A delimiter is followed by optional blanks and a line break, or, after the last part, by `--`.
     let is_end_of_line = |at: usize| {
         let rest = &body[at..];
         let after = rest.iter().find(|byte| !matches!(byte, b' ' | b'\t'));

@@ -54,7 +54,7 @@ impl Entry {
         self.form.field(name).map(|field| field.kind)
     }
 
-    /// The texts among the values: all but numbers, consents and lists.
+    /// The values that are texts: all except numbers, consents and lists.
     pub fn texts(&self) -> impl Iterator<Item = (&'static str, &str)> {
         self.fields().filter_map(|(name, value)| Some((name, value.as_str()?)))
     }

@@ -7,7 +7,7 @@ use crate::text::{fold, folded, single_spaced};
 /// Maximum number of words; further ones are ignored.
 const MAX_WORDS: usize = 16;
 
-/// Punctuation that is removed from both ends of each word outside quotes, in the form of [`fold`].
+/// Punctuation to remove from both ends of each word outside quotes, after [`fold`] has normalized the word.
 const PUNCTUATION: &str = ",;:!?.'\"*()[]{}<>|~-\
     \u{a1}\u{bf}\u{2022}\u{589}\u{60c}\u{61b}\u{61f}\u{6d4}\u{964}\u{965}\u{3001}\u{3002}\u{30fb}\
     \u{2039}\u{203a}\u{3008}\u{3009}\u{300a}\u{300b}\u{3010}\u{3011}\u{3014}\u{3015}\
@@ -30,7 +30,7 @@ pub fn search_words(text: &str) -> Vec<Vec<String>> {
     let is_open = parts.len().is_multiple_of(2) && text[..last].ends_with('"');
     let closed = if is_open { parts.len() } else { parts.len() - 1 };
     for (at, part) in parts.into_iter().enumerate() {
-        // Every second part is between quotes.
+        // Parts with an odd index are between quotes.
         if at % 2 == 1 && at < closed {
             words.push(vec![single_spaced(fold(part).trim().chars()).collect()]);
         } else {

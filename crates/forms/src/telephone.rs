@@ -48,7 +48,7 @@ pub(crate) fn to_ascii_in_number(c: char) -> char {
     match c {
         c if c.is_ascii() || c.is_control() => c,
         c if is_blank(c) => ' ',
-        // Dashes, and the sound mark that Japanese keyboards write in their place.
+        // Dashes, and the prolonged sound mark that Japanese keyboards type instead of a dash.
         '\u{2010}'..='\u{2015}' | '\u{2212}' | '\u{30fc}' | '\u{fe58}' | '\u{fe63}' | '－' | '\u{ff70}' => {
             '-'
         }

@@ -154,7 +154,7 @@ fn plain_letters(c: char) -> impl Iterator<Item = char> {
         // Phones, keyboards and word processors write different apostrophes and dashes: all become the ASCII
         // ones.
         '`' | '\u{2018}' | '\u{2019}' | '\u{2bb}' | '\u{2bc}' | '\u{2032}' | '\u{5f3}' => ('\'', None),
-        // Keyboards differ in the mark inside Hebrew acronyms.
+        // Different keyboards use different marks inside Hebrew acronyms.
         '\u{5f4}' => ('"', None),
         '\u{2010}'..='\u{2015}' | '\u{2212}' => ('-', None),
         // NFKD converts ½ and similar characters to digits with a fraction slash, U+2044, between them.
@@ -212,7 +212,7 @@ pub fn escape_html(text: &str) -> String {
 /// a text with letters that are written from right to left, and the flags of `flag_length`. Only a few
 /// invisible characters in a row are safe: many could spell words for a language model that no person sees.
 pub fn unsafe_marked(text: &str) -> impl Iterator<Item = (char, bool)> + '_ {
-    // How many of the next characters belong to a flag emoji that has begun.
+    // The number of upcoming characters that belong to the current flag emoji.
     let mut in_flag = 0;
     let mut is_right_to_left = None;
     text.char_indices().map(move |(at, c)| {

@@ -13,7 +13,7 @@ use crate::telephone::{telephone_number, to_ascii_in_number};
 use crate::text::is_blank;
 use crate::{Field, FieldKind};
 
-/// How web addresses begin.
+/// The beginnings of web addresses.
 const WEB_SCHEMES: [&str; 2] = ["http://", "https://"];
 
 /// The largest integer that all JSON libraries represent exactly, 2^53 - 1.

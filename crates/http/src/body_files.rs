@@ -32,7 +32,7 @@ const MAX_SEGMENT: u64 = 32 << 20;
 /// sixteenth.
 const SEGMENTS_OF_MEMORY: u64 = 32;
 
-/// The number of the request at which a body is copied: not the first, so that crawlers cause no copies.
+/// A body is copied at its second request, so that one pass of a crawler causes no copies.
 const REQUESTS_BEFORE_COPY: u32 = 2;
 
 /// Once this many bodies are remembered, those without a copy are forgotten.
@@ -45,7 +45,8 @@ const PAGE: u64 = 4096;
 #[derive(Debug, Default)]
 pub(super) struct BodyCopies {
     state: Mutex<State>,
-    /// The folder for the unnamed files. `None`, or a file system without `O_TMPFILE`, means files in memory.
+    /// The folder for the unnamed files. If it is `None`, or its file system lacks `O_TMPFILE`, the files are
+    /// in memory.
     folder: Option<PathBuf>,
 }
 

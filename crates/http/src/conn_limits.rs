@@ -38,7 +38,7 @@ const MAX_IN_RESERVE: usize = 4;
 const EVICT_EVERY: Duration = Duration::from_millis(50);
 
 impl OpenConns {
-    /// Whether only the reserve of a sixteenth of `max_connections`, or less, is free.
+    /// Whether at most a sixteenth of `max_connections`, the reserve, is free.
     fn is_nearly_full(&self, options: &Options) -> bool {
         self.all + options.max_connections / RESERVE_DIVISOR >= options.max_connections
     }
@@ -54,7 +54,7 @@ impl OpenConns {
         self.evicted_at = Some(now);
         let mut sources: Vec<&Vec<Arc<Slot>>> = self.by_source.values().collect();
         sources.sort_unstable_by_key(|slots| std::cmp::Reverse(slots.len()));
-        // Evict at least one connection per call, even if enough are closing: these may take a long time.
+        // Evict at least one connection per call: connections that are already closing may take a long time.
         let closing = self.by_source.values().flatten().filter(|slot| slot.closing().is_some()).count();
         let most = (options.max_connections / RESERVE_DIVISOR).saturating_sub(closing).max(1);
         let slots = sources.into_iter().flatten().filter(|slot| slot.closing().is_none());

@@ -27,7 +27,7 @@ pub(super) const MIN_READ_RATE: u64 = 16 * 1024;
 #[derive(Debug, Clone, Copy)]
 pub(super) struct SendProgress {
     pub(super) began: Instant,
-    /// Total length of the response bodies in bytes; on the fast path, with their headers.
+    /// Total length of the response bodies in bytes; on the fast path, including headers.
     pub(super) length: u64,
     /// Total number of bytes written to the stream, including headers.
     pub(super) written: u64,
@@ -84,7 +84,7 @@ impl LastWaker {
     }
 }
 
-/// Runs `connection` to its end. Returns `None` once `deadline` has passed, which each poll may move.
+/// Runs `connection` until it ends. Returns `None` when `deadline()`, which may change, has passed.
 pub(super) async fn run_until_deadline<F: Future>(
     deadline: impl Fn() -> Instant,
     connection: Pin<&mut F>,

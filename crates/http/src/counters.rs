@@ -32,7 +32,7 @@ pub(super) enum CloseReason {
     Glitches,
 }
 
-/// The names of [`CloseReason`]s, in their order.
+/// The metric label of each [`CloseReason`], in the order of the variants.
 const CLOSE_REASONS: [&str; 12] = [
     "all",
     "source",

@@ -144,7 +144,7 @@ impl<H: PublicHandler> FastPathConn<'_, H> {
                 match poll_write_response(cx, stream, response, body) {
                     Ok(None) => self.timer.on_response_sent(now),
                     Ok(Some(rest)) => {
-                        // The rest waits for the client to read, so the timer must know what has been sent.
+                        // The response is not completely sent, so report its progress to the timer.
                         self.timer.on_header_complete();
                         self.timer.on_response_start(whole);
                         let written = whole - rest.len();

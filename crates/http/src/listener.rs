@@ -174,7 +174,7 @@ impl AcceptOutage {
         }
     }
 
-    /// Records an accepted connection. If it ends an outage, logs that with the address.
+    /// Records an accepted connection. If it ends an outage, logs the recovery with the listener's address.
     pub(super) fn end(&mut self, listener: &Listener) {
         if std::mem::take(&mut self.is_failing) {
             let address = shown_address(listener);

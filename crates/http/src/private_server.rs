@@ -32,13 +32,13 @@ use super::socket::{Address, Listener, Peer, Scheme, Socket};
 use super::tls::{self, Accepted, Hsts};
 use super::trusted_proxies::Network;
 
-/// The options of a private listener, for its limits and its responses.
+/// The limits of a private listener, and the options for its responses.
 #[derive(Debug, Clone)]
 pub struct PrivateOptions {
     /// Maximum number of open connections; a source may have half of them. At a limit, the connection that
-    /// has waited longest for a complete request is closed. Read at the start only.
+    /// has waited longest for a complete request is closed. Read only at startup.
     pub max_connections: usize,
-    /// Peers that carry many clients' connections, so that only `max_connections` limits them.
+    /// Proxies whose connections carry many clients. Only `max_connections` limits these connections.
     pub trusted_proxies: Vec<Network>,
     /// The `Strict-Transport-Security` header of responses over TLS.
     pub hsts: Option<Hsts>,
@@ -48,7 +48,7 @@ pub struct PrivateOptions {
     pub header_timeout: Duration,
     /// How long a connection may stay open.
     pub connection_timeout: Duration,
-    /// Maximum number of threads for blocking work of the handler. Read at the start only.
+    /// Maximum number of threads for blocking work of the handler. Read only at startup.
     pub blocking_threads: usize,
 }
 

@@ -20,7 +20,7 @@ pub struct FileBody {
     file: Arc<File>,
     offset: u64,
     length: u64,
-    /// The time of modification that the file must keep, in seconds and nanoseconds.
+    /// The file's expected modification time, in seconds and nanoseconds; `None` disables the check.
     modified: Option<(i64, i64)>,
 }
 
@@ -104,7 +104,7 @@ pub struct JoinedBody {
 }
 
 impl JoinedBody {
-    /// The `length` bytes of the joined `parts` from `offset` on; fewer if the parts end before.
+    /// The `length` bytes of the joined `parts` from `offset` on; fewer if the parts are shorter.
     pub fn new(parts: Arc<[Bytes]>, offset: u64, length: u64) -> Self {
         let all = parts.iter().map(|part| part.len() as u64).sum();
         let mut body = Self { parts, part_index: 0, offset_in_part: 0, length: all };
@@ -224,7 +224,7 @@ impl<T: Into<Bytes>> From<T> for ResponseBody {
     }
 }
 
-/// Yields one frame for a body in one piece of memory, and otherwise frames of at most 16 KiB.
+/// Yields a body of contiguous bytes as one frame, and any other body in frames of at most 16 KiB.
 impl Body for ResponseBody {
     type Data = Bytes;
     type Error = io::Error;

@@ -17,7 +17,7 @@ const MAX_SENT: u64 = 512 * 1024;
 
 /// The stream of a connection, on which responses are sent.
 pub trait ResponseStream: AsyncRead + AsyncWrite + Unpin {
-    /// The socket, on which the kernel can send files; `None` if the stream encrypts what is written.
+    /// The plain socket, to which the kernel can send files directly; `None` if the stream is encrypted.
     fn socket(&self) -> Option<&TcpStream> {
         None
     }

@@ -56,7 +56,7 @@ impl<S: AsRef<Options> + Send + Sync + 'static> Server<S> {
     }
 }
 
-/// Sends the number of a worker when its thread ends, also if that is by a panic.
+/// Sends the worker's number when its thread ends, even if the thread panics.
 struct EndReport {
     number: usize,
     ended: mpsc::Sender<usize>,

@@ -223,7 +223,7 @@ pub enum Scheme {
 /// A socket that is registered with a Tokio runtime.
 pub(super) struct Listener(AsyncFd<socket2::Socket>);
 
-/// The address to which a socket is bound; the path `(unnamed)` for a Unix socket without one.
+/// The address to which a socket is bound. A Unix socket without a path has the path `(unnamed)`.
 fn local_address(socket: &socket2::Socket) -> io::Result<Address> {
     let address = socket.local_addr()?;
     let path = || address.as_pathname().unwrap_or(Path::new("(unnamed)"));

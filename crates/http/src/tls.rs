@@ -49,7 +49,7 @@ const PRIVATE_PROTOCOLS: [&[u8]; 1] = [b"http/1.1"];
 /// A fatal alert: the server does not serve the requested name (RFC 6066 §3, RFC 8446 §6).
 const UNRECOGNIZED_NAME: [u8; 7] = [21, 3, 3, 0, 2, 2, 112];
 
-/// The size of the first read in bytes, the same as that of rustls's reads. Most first messages fit.
+/// The size of the first read in bytes, equal to rustls's read size. Most first messages fit.
 const FIRST_READ: usize = 4096;
 
 /// The maximum number of bytes to read from a plain-text request before refusing it.
@@ -157,12 +157,12 @@ impl Tls {
         Self::start_with(source, &PROTOCOLS)
     }
 
-    /// Like [`Tls::start`], for a private handler: only with HTTP/1.1.
+    /// Like [`Tls::start`], but for a private handler: offers only HTTP/1.1.
     pub fn start_private(source: &CertificateSource) -> Result<Arc<Self>, TlsStartError> {
         Self::start_with(source, &PRIVATE_PROTOCOLS)
     }
 
-    /// Like [`Tls::start`], with these ALPN protocols.
+    /// Like [`Tls::start`], but offers these ALPN protocols.
     fn start_with(source: &CertificateSource, protocols: &[&[u8]]) -> Result<Arc<Self>, TlsStartError> {
         let current = Arc::new(CurrentCertificate::default());
         let config = Arc::new(server_config(current.clone(), protocols)?);

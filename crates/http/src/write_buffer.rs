@@ -118,7 +118,7 @@ pub(super) struct CollectingStream<S>(Rc<RefCell<BufferedStream<S>>>);
 /// The end of a connection that sends what [`CollectingStream`] has collected.
 pub(super) struct CollectedWrites<S>(Rc<RefCell<BufferedStream<S>>>);
 
-/// Divides `stream` into hyper's end and the end that sends.
+/// Splits `stream` into hyper's end and the sending end.
 pub(super) fn collect_writes<S>(stream: S, spare: &SpareBuffer) -> (CollectingStream<S>, CollectedWrites<S>) {
     let (unsent, spare) = (Vec::new(), spare.clone());
     let state = BufferedStream { stream, unsent, written: 0, needs_flush: false, is_refusing: false, spare };

@@ -34,7 +34,7 @@ pub enum Held {
 /// The result of releasing a held submission.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Released {
-    /// Contains the number of deliveries that are waiting or in progress, mails to the visitor included.
+    /// Contains the number of deliveries that are waiting or in progress, including emails to the visitor.
     Released(usize),
     /// The submission stays held until the visitor confirms the address. Another release delivers it without
     /// a confirmation.
@@ -73,7 +73,7 @@ impl<'a> Changes<'a> {
         Ok(Changes { reader, editor: Editor::open(place)?.on_behalf_of(user) })
     }
 
-    /// Sets the site's phrases, which screening looks for to make lessons; see [`Editor::teaching_with`].
+    /// Sets the site's phrases, which are used to make lessons for screening; see [`Editor::teaching_with`].
     #[must_use]
     pub fn teaching_with(self, lexicon: &Arc<Lexicon>) -> Self {
         Changes { editor: self.editor.teaching_with(lexicon), ..self }

@@ -48,7 +48,7 @@ pub struct IntakeOptions {
     /// The retention of forms that have one of their own, in place of `retention`; `None` keeps their
     /// submissions forever.
     pub form_retention: BTreeMap<String, Option<Duration>>,
-    /// The public key to which submissions are encrypted once no channel has to deliver them any more.
+    /// The public key for encrypting submissions once no channel still has to deliver them.
     pub recipient: Option<Recipient>,
     pub screening: ScreeningOptions,
     /// The rspamd server that is queried about new submissions; `None` disables the queries.
@@ -67,7 +67,7 @@ pub struct IntakeOptions {
     /// The delay before a submission is processed, so that the visitor's next submission does not have to
     /// wait for the processing transaction.
     pub batch_delay: Duration,
-    /// The clock that decides when floods end and when mails that ask for a confirmation are queued.
+    /// The clock that decides when floods end and when confirmation emails are queued.
     pub clock: fn() -> Timestamp,
 }
 

@@ -8,7 +8,7 @@ use uuid::Uuid;
 use crate::store::{Editor, Erased, HeldFilter, HeldSummary, InboxReader, StoreError};
 use crate::submission::Submission;
 
-/// The selected submissions: those that are held, which will be discarded, and the others, which stay.
+/// The selected submissions: held ones, which will be discarded, and all others, which stay.
 #[derive(Clone, Debug, Default)]
 pub struct DiscardPreview {
     pub held: Vec<Submission>,
@@ -32,7 +32,7 @@ impl DiscardPreview {
         self.held.iter().map(|submission| submission.id).collect()
     }
 
-    /// Removes those of the held submissions that are still held; see [`Editor::discard`].
+    /// Discards the submissions in `held`, except any released or removed since; see [`Editor::discard`].
     pub fn discard(&self, editor: &mut Editor, now: Timestamp) -> Result<Discarded, StoreError> {
         let erased = editor.discard(&self.ids(), now)?;
         let stayed = self.held.len().saturating_sub(erased.submissions);

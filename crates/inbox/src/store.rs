@@ -315,7 +315,7 @@ impl Store {
 /// transaction could delay submissions.
 const COUNTS_PER_TRANSACTION: usize = 200;
 
-/// The last elements of `counts`, at most as many as one transaction updates; `None` if it is empty.
+/// Returns up to one transaction's worth of elements from the end of `counts`; `None` if there are none.
 fn last_part<T: Clone>(counts: &[T]) -> Option<Vec<T>> {
     let part = &counts[counts.len().saturating_sub(COUNTS_PER_TRANSACTION)..];
     (!part.is_empty()).then(|| part.to_vec())

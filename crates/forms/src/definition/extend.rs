@@ -7,7 +7,7 @@ use toml::de::{DeTable, DeValue};
 use super::read::{FORM_KEYS, FormFile, MAX_FIELDS, Reader, SETTINGS, Table, span};
 use super::{Field, FieldKind, Form};
 
-/// The key that a file of a built-in form must not have: it decides which submissions are repeats.
+/// The key that decides which submissions are repeats. An operator's file for a built-in form cannot set it.
 const FIXED_KEY: &str = "unique";
 /// The keys of a built-in form's field that the operator's file may change.
 const CHANGEABLE_KEYS: [&str; 6] =

@@ -14,7 +14,7 @@ use crate::value::{LARGEST, check_text, count, is_day};
 pub const MAX_FIELDS: usize = 40;
 /// Maximum number of options of a field.
 const MAX_OPTIONS: usize = 100;
-/// Maximum length in characters of a label, a title or another text of a definition, except for options.
+/// Maximum length in characters of any text in a definition, such as a label or a title, except options.
 const MAX_TEXT: usize = 1000;
 /// The default `max` of a field with one line of text, in characters.
 const LINE_CHARS: usize = 200;
@@ -295,7 +295,7 @@ impl<'a> Reader<'a> {
         let kind = self.kind(table, &place)?;
         let mut field = Field {
             name,
-            // In lists and mails, a hidden field without a label appears under its name.
+            // In lists and emails, a hidden field without a label appears under its name.
             label: self.text(table, "label").unwrap_or(if kind == FieldKind::Hidden { name } else { "" }),
             kind,
             // A consent is required unless the file says `required = false`.
@@ -347,7 +347,7 @@ impl<'a> Reader<'a> {
         }
     }
 
-    /// Records a fault if no field may have this name, or if the name is reserved.
+    /// Records a fault if the name is malformed or reserved.
     fn check_name(&mut self, name: &str, place: Range<usize>) {
         if !is_field_name(name) {
             let hint = "use 1 to 40 of a-z, 0-9 and `_`, beginning with a letter";
@@ -360,7 +360,7 @@ impl<'a> Reader<'a> {
         }
     }
 
-    /// Reads `type`. `None`, after recording a fault, if it is missing or unknown.
+    /// Reads `type`. If it is missing or unknown, records a fault and returns `None`.
     fn kind(&mut self, table: &Table<'_>, place: &Range<usize>) -> Option<FieldKind> {
         let names = FieldKind::ALL.map(|(name, _)| name);
         let Some(written) = self.text(table, "type") else {
@@ -576,7 +576,7 @@ impl<'a> Reader<'a> {
     }
 }
 
-/// The place of a key's value; the beginning of the file if the key is missing.
+/// The position of a key's value in the file, or an empty range at the start if the key is missing.
 pub(super) fn span(table: &Table<'_>, key: &str) -> Range<usize> {
     table.get(key).map_or(0..0, Spanned::span)
 }

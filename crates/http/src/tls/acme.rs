@@ -28,7 +28,7 @@ use http::Http;
 
 pub(super) use challenge::is_challenge;
 
-/// Consecutive failures that are retried within seconds. A problem that persists needs time or an operator.
+/// The number of consecutive failures that are retried quickly; later retries wait at least [`SLOW_RETRY`].
 const QUICK_RETRIES: u32 = 3;
 
 /// The minimum wait after further failures: Let's Encrypt allows a name five failed validations an hour.

@@ -40,7 +40,7 @@ pub enum CertificateDefect {
     Key { what: String, hint: &'static str },
 }
 
-/// Marks an encrypted key, in the label of PKCS #8 or in the header `Proc-Type` (RFC 1421 §4.6.1.1).
+/// The text that marks an encrypted key: in the PKCS #8 label, or in `Proc-Type` (RFC 1421 §4.6.1.1).
 const ENCRYPTED: &[u8] = b"ENCRYPTED";
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -81,7 +81,7 @@ impl ServerCertificate {
             CertificateDefect::Key { what, hint: KEY }
         })?;
         let key = CertifiedKey::from_der(chain, key, &aws_lc_rs::default_provider());
-        // Like `pem_rule`, do not quote the library's error.
+        // Do not quote the library's error, so that the message cannot expose any part of the private key.
         let key = key.map_err(|error| match error {
             Error::InconsistentKeys(InconsistentKeys::KeyMismatch) => CertificateDefect::Key {
                 what: "does not belong to the certificate".to_owned(),

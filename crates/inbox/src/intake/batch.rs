@@ -30,7 +30,7 @@ use frontdesk_screening::{Evidence, Learned, Repeats};
 /// The outcome of processing a batch of rows from the intake.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Processed {
-    /// Rows that were read from the intake, those of the canary included.
+    /// Rows read from the intake, including test submissions of the canary.
     pub rows: usize,
     /// Rows that repeated an earlier submission.
     pub repeats: usize,
@@ -39,19 +39,19 @@ pub(crate) struct Processed {
     pub held: usize,
     /// New or repeated submissions that are now held because of a flood.
     pub in_flood: usize,
-    /// Acknowledgements to visitors that were not queued because of a limit per hour.
+    /// For each hourly limit, the number of acknowledgements to visitors that it prevented.
     pub skipped_mails: LimitCounts,
     /// Whether deliveries may have become due. May be true although all new deliveries are held.
     pub has_deliveries: bool,
     /// Whether the intake may have more rows.
     pub has_more: bool,
-    /// The new submissions for which to query rspamd once they are committed.
+    /// The new submissions to query rspamd about after they are committed.
     pub opinions: Vec<OpinionRequest>,
-    /// The CPU time that the writer's thread has used for the batch, without its commit.
+    /// The CPU time that the writer's thread has used for the batch, excluding the commit.
     pub spent: Duration,
 }
 
-/// The configuration with which a batch is processed.
+/// The configuration for processing a batch.
 #[derive(Clone, Debug)]
 pub(crate) struct BatchConfig {
     pub options: Arc<IntakeOptions>,
@@ -177,7 +177,7 @@ pub(crate) fn store(tx: &Transaction<'_>, batch: &ScreenedBatch) -> Result<Proce
     })
 }
 
-/// For each limit, the number of mails that were not queued because of it.
+/// Counts the emails that were not queued because of each limit.
 fn count_skipped(mails: &[MailFate]) -> LimitCounts {
     let mut skipped = LimitCounts::default();
     for fate in mails {

@@ -221,7 +221,7 @@ fn record_repeat(candidate: &Candidate, original: &Original, rates: &mut Rates, 
         let lowest = decision.ranks.entry(original.id).or_insert(rank);
         *lowest = rank.min(*lowest);
     } else if original.hold == HoldCause::Unconfirmed {
-        // A repeat that screening holds causes no further mail, which could go to a third party.
+        // A repeat that screening holds triggers no further email: the address may be a third party's.
         if !candidate.is_held {
             let last = decision.renewed.entry(original.id).or_insert(candidate.received_at);
             *last = candidate.received_at.max(*last);

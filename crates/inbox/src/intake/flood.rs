@@ -69,9 +69,9 @@ pub(crate) struct NetworkLoad {
 /// The rates of forms and networks, and the changes that a batch makes to them.
 #[derive(Debug)]
 pub(crate) struct Rates<'a> {
-    /// The quota of forms without one of their own; `None` disables flood detection for all forms.
+    /// The quota of forms without an entry in `own_quotas`; `None` disables flood detection for all forms.
     pub quota: Option<Quota>,
-    /// The quotas of forms that have one of their own, by the form's name.
+    /// The quotas of individual forms, by form name.
     pub own_quotas: &'a BTreeMap<String, Quota>,
     pub forms: FormRates,
     pub networks: NetworkRates,

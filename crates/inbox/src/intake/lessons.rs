@@ -19,7 +19,7 @@ const EXPIRY_INTERVAL: Duration = Duration::from_hours(24);
 pub(super) struct LessonReader {
     /// The version of the lessons that the screener has.
     version: Option<u128>,
-    /// The value of `suspicious_threshold` with which the screener's model was made.
+    /// The `suspicious_threshold` that the screener's model was built for.
     marked_from: u32,
     /// The setting `screening.learn` that this process has last stored in the database.
     learns: Option<bool>,

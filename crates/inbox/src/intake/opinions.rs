@@ -11,7 +11,7 @@ use crate::submission::first_email;
 use frontdesk_forms::FieldValue;
 use frontdesk_rspamd::{Content, Opinion, OpinionRequest, Record, RspamdOptions};
 
-/// Collects the submissions of a batch for which rspamd is to be queried.
+/// Collects the submissions of a batch that rspamd will be queried about.
 pub(super) struct Opinions<'a> {
     rspamd: Option<&'a RspamdOptions>,
     options: &'a IntakeOptions,
@@ -84,7 +84,7 @@ pub(super) fn recorder(store: Store, options: Arc<ArcSwap<IntakeOptions>>) -> Re
                         store.events().queued.notify_one();
                     }
                     if has_confirmation {
-                        // Wake the processor, which queues the mail that asks for the confirmation.
+                        // Wake the processor, which queues the confirmation email.
                         store.events().accepted.notify_one();
                     }
                 }

@@ -51,7 +51,7 @@ const TURN_RETRY_DELAY: Duration = Duration::from_millis(20);
 /// that it queues. Visitors may be waiting for it.
 const MAX_RELEASED: usize = 16;
 const FLOOD_CHECK_INTERVAL: Duration = Duration::from_secs(5);
-/// How often to look for mails that ask for a confirmation and have waited for rspamd.
+/// How often to look for confirmation emails that no longer have to wait for rspamd.
 const MAIL_CHECK_INTERVAL: Duration = Duration::from_millis(250);
 /// The longest time for which a mail asking for a confirmation may wait for rspamd: the maximum of
 /// `screening.rspamd_timeout`, and a second.
@@ -62,7 +62,7 @@ const ANNOUNCE_INTERVAL: Duration = Duration::from_millis(100);
 /// again and again.
 const LIMIT_LOG_INTERVAL: Duration = Duration::from_hours(1);
 
-/// Counts of submissions, of acknowledgements and of rspamd's answers since the process started.
+/// Counts submissions, acknowledgements and rspamd's answers since the process started.
 #[derive(Default)]
 pub struct Counts {
     pub repeats: AtomicU64,
@@ -70,7 +70,7 @@ pub struct Counts {
     pub held: AtomicU64,
     /// New or repeated submissions that a flood held.
     pub in_flood: AtomicU64,
-    /// Acknowledgements to visitors that were not sent because of each [`MailLimit`].
+    /// For each [`MailLimit`], the number of acknowledgements to visitors that it prevented.
     pub skipped_mails: [AtomicU64; MailLimit::ALL.len()],
     /// Counts of rspamd's answers.
     pub opinions: Arc<OpinionCounts>,
@@ -113,7 +113,7 @@ impl Processor {
             failing: Vec::new(),
             lessons: LessonReader::default(),
             opinions: OpinionQueue::new(record, counts.opinions.clone()),
-            // Mails that an earlier process has delayed may still be waiting.
+            // Emails that an earlier process has delayed may still be waiting.
             mails_delayed_until: Some(Instant::now() + LONGEST_MAIL_DELAY),
         };
         let thread =
@@ -148,13 +148,13 @@ struct ProcessorThread {
     counts: Arc<Counts>,
     /// When other replicas were last notified of new deliveries.
     announced_at: Option<Instant>,
-    /// For each limit on mails to visitors: when its exhaustion was last logged.
+    /// When the exhaustion of each limit on emails to visitors was last logged.
     limits_logged_at: [Option<Instant>; MailLimit::ALL.len()],
-    /// The steps that have failed, as in the log, since the last pass without an error.
+    /// The steps that have failed since the last pass without an error, as named in the log.
     failing: Vec<&'static str>,
     lessons: LessonReader,
     opinions: OpinionQueue,
-    /// The time until which mails that ask for a confirmation may be waiting for rspamd.
+    /// The time until which confirmation emails may be waiting for rspamd.
     mails_delayed_until: Option<Instant>,
 }
 

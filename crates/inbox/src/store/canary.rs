@@ -9,7 +9,7 @@ use uuid::Uuid;
 
 use super::fingerprint::{Hash, Secret};
 
-/// The size of a token in bytes: a nonce, the time of expiry and a signature.
+/// The size of a token in bytes: a nonce, the expiry time and a signature.
 const BYTES: usize = 16 + 4 + 16;
 const CHARS: usize = BYTES * 4 / 3;
 /// How long a token is valid.
@@ -21,9 +21,9 @@ const LIFETIME: SignedDuration = SignedDuration::from_mins(5);
 pub struct CanaryKey(Secret);
 
 impl CanaryKey {
-    /// The header with the token in requests, and with the proof in responses.
+    /// The header that carries the token in requests, and the proof in responses.
     pub const HEADER: &str = "frontdesk-canary";
-    /// The member with the token in JSON bodies.
+    /// The member of a JSON body that carries the token.
     pub const MEMBER: &str = "desk_canary";
 
     pub(super) fn derive(secret: &Secret) -> CanaryKey {

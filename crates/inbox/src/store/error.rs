@@ -77,10 +77,10 @@ pub enum StoreError {
     /// has not confirmed that a commit is durable.
     #[error("{server} is not available: {reason}")]
     Unreachable { server: Server, reason: String },
-    /// Any other error of PostgreSQL. Contains the SQLSTATE code.
+    /// Any other PostgreSQL error. Contains the SQLSTATE code.
     #[error("PostgreSQL reported {}", describe_sqlstate(.0))]
     Postgres(String),
-    /// Any other error of SQLite.
+    /// Any other SQLite error.
     #[error("SQLite reported an error: {reason} (code {code})")]
     Database {
         /// SQLite's extended result code.
@@ -144,7 +144,7 @@ impl StoreError {
         }
     }
 
-    /// Advice that has the same text for all values of an error.
+    /// Advice with a fixed text, which contains no details of the error.
     fn advice(&self) -> Option<&'static str> {
         Some(match self {
             StoreError::NotAnInbox(DatabaseUrl::Sqlite(_)) => {

@@ -63,7 +63,7 @@ impl Secret {
         self.hash("mailbox", [key.as_bytes()])
     }
 
-    /// Hashes the key by which a limit on mails to visitors counts: a network, a domain or a kind of mail.
+    /// Hashes what a limit on emails to visitors counts by: a network, a domain or a kind of email.
     pub(super) fn mail_rate(&self, limit: MailLimit, subject: &[u8]) -> Hash {
         self.hash("mail rate", [limit.name().as_bytes(), subject])
     }

@@ -7,7 +7,7 @@
 use jiff::Timestamp;
 use uuid::{ContextV7, Uuid};
 
-/// Generates ids that differ from those of any other generator.
+/// Generates ids that no other generator produces.
 #[derive(Default)]
 pub(crate) struct Ids(ContextV7);
 

@@ -136,7 +136,7 @@ fn try_repeatedly(lock: impl Fn() -> Result<bool, StoreError>) -> Result<bool, S
     }
 }
 
-/// Fails if the pooler, encoding or schema makes the database unusable. Returns the collation's warning.
+/// Fails if the pooler, encoding or schema makes the database unusable. Returns a collation warning, if any.
 pub(super) fn check_environment(server: &Server) -> Result<Option<String>, StoreError> {
     let connection = open_and_look_for_pooler(server, BRIEF)?;
     expect_utf8(&connection, server)?;

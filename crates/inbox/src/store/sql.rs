@@ -336,7 +336,7 @@ impl<T: Bind + ?Sized> Bind for &T {
     }
 }
 
-/// A row of a query's result, whose values are read by the names of their columns.
+/// A row of a query result. Values are read by column name.
 #[derive(Clone, Debug)]
 pub(crate) struct Row {
     pub(super) columns: Arc<[String]>,
@@ -377,7 +377,7 @@ impl Row {
         T::read(cell).ok_or(StoreError::Damaged("a value has an unexpected type"))
     }
 
-    /// The text in a column. Fails if the value is null or no text.
+    /// The text in a column. Fails if the value is null or not text.
     pub(super) fn text(&self, column: &str) -> Result<&str, StoreError> {
         match self.cell(column)? {
             Cell::Text(text) => Ok(text),

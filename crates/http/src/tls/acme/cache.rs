@@ -54,7 +54,7 @@ fn file_name_digest(owners: &[String], directory: &str) -> String {
 pub(super) fn replace_file(file: &Path, content: &str) -> io::Result<()> {
     let draft = file.with_extension("new");
     let mut written = OpenOptions::new().write(true).create(true).truncate(true).mode(0o600).open(&draft)?;
-    // Opening a file that an earlier call has left does not change its mode, so set the mode explicitly.
+    // If the draft already existed, opening it did not change its mode, so set the mode explicitly.
     written.set_permissions(Permissions::from_mode(0o600))?;
     written.write_all(content.as_bytes())?;
     written.sync_all()?;

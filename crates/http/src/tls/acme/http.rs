@@ -22,7 +22,7 @@ const DEADLINES: FetchTimeouts = FetchTimeouts {
     body: Duration::from_secs(30),
 };
 
-/// Longer `Retry-After` times (in seconds) are cut to this: the library panics if its clock overflows.
+/// The cap on `Retry-After` in seconds: a huge value would overflow the library's clock and make it panic.
 const MAX_RETRY_AFTER: u64 = 24 * 60 * 60;
 
 /// The HTTP client of the ACME library.

@@ -178,7 +178,7 @@ impl PgConnection {
         self.prepare(&insert_arrays(into, types))
     }
 
-    /// Like [`PgConnection::prepare_insert`], behind a pooler.
+    /// Like [`PgConnection::prepare_insert`], but for a connection behind a pooler.
     fn describe_insert(&self, pooled: &Pooled, into: &str) -> Result<Arc<Described>, StoreError> {
         let described = self.describe(pooled, &select_nothing(into))?;
         self.describe(pooled, &insert_arrays(into, described.column_types.iter().map(Type::name)))
@@ -217,7 +217,7 @@ impl PgConnection {
         Ok(described)
     }
 
-    /// Executes a statement behind a pooler: in the current transaction, or in one of its own.
+    /// Executes a statement behind a pooler, in the current transaction or else in a new one.
     fn wait_pooled<T>(
         &self,
         pooled: &Pooled,
@@ -469,7 +469,7 @@ impl Sql for PgConnection {
         Ok(usize::try_from(changed).unwrap_or(usize::MAX))
     }
 
-    /// Inserts all rows with one statement, or does nothing without rows.
+    /// Inserts all rows with one statement. Does nothing if there are no rows.
     fn insert(&self, into: &str, columns: usize, values: &[Value<'_>]) -> Result<(), StoreError> {
         if values.is_empty() {
             return Ok(());

@@ -34,7 +34,7 @@ const CHECK_INTERVAL: Duration = Duration::from_secs(1);
 /// How long the holder relies on the role after a renewal: less than [`ROLE_DURATION`], after which another
 /// process may take the role.
 const ROLE_VALIDITY: Duration = Duration::from_secs(25);
-/// The name of the lease that the process that runs maintenance holds.
+/// The name of the lease held by the process that runs maintenance.
 const MAINTENANCE: &str = "maintenance";
 
 /// The role of maintenance. Renews its lease on a thread. Dropping it ends the lease, and waits up to a

@@ -101,7 +101,7 @@ pub struct RefusedSource {
     pub refused: usize,
 }
 
-/// Of the submissions with a signal: how many were held, and how many of these were released.
+/// How many submissions with a signal were held, and how many of these were released.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct SignalCount {
     pub signal: String,

@@ -18,7 +18,7 @@ use crate::store::error::StoreError;
 pub struct Annotation {
     /// When an operator first opened the submission; `None` if it is unread.
     pub seen_at: Option<Timestamp>,
-    /// Since when the submission has been done; `None` if it is open.
+    /// When the submission was marked as done; `None` if it is open.
     pub done_at: Option<Timestamp>,
     /// When an operator marked the submission as spam.
     pub spam_at: Option<Timestamp>,
@@ -26,7 +26,7 @@ pub struct Annotation {
     pub notes: usize,
     /// The name of the user who works on the submission. The user may no longer exist.
     pub assignee: Option<String>,
-    /// The day on which to come back to the submission. Ignored while the submission is done.
+    /// The day to follow up on the submission. Ignored while the submission is done.
     pub follow_up: Option<Date>,
     /// When an operator last replied to the visitor.
     pub replied_at: Option<Timestamp>,
@@ -35,7 +35,7 @@ pub struct Annotation {
 }
 
 impl Annotation {
-    /// Whether the day to come back to the submission has come and the submission is open.
+    /// Whether the submission is open and its follow-up day has come.
     pub fn is_due(&self, today: Date) -> bool {
         self.done_at.is_none() && self.follow_up.is_some_and(|day| day <= today)
     }
@@ -83,7 +83,7 @@ impl Editor {
         self.set_value(id, OperatorAction::Assign, "assignee", user.as_ref())
     }
 
-    /// Sets the day on which to come back to a submission; `None` removes it.
+    /// Sets the day to follow up on a submission; `None` removes it.
     pub fn set_follow_up(&mut self, id: Uuid, day: Option<Date>) -> Result<Annotated, StoreError> {
         self.set_value(id, OperatorAction::FollowUp, "follow_up", day.map(day_number).as_ref())
     }

@@ -25,7 +25,7 @@ pub struct CanaryStatus {
     pub is_ok: bool,
     /// The configured time between two runs, in seconds.
     pub every: u64,
-    /// When the last run without a failure ended.
+    /// When the last successful run ended.
     pub last_success_at: Option<Timestamp>,
     /// When the first run of the current outage ended; `None` if the last run succeeded.
     pub failing_since: Option<Timestamp>,
@@ -59,7 +59,7 @@ impl Transaction<'_> {
         self.stored_time(LAST_RUN)
     }
 
-    /// Records that a run begins, and the test submissions that it will send: pairs of a nonce and a form.
+    /// Records the start of a run and its test submissions, given as pairs of a nonce and a form.
     pub fn begin_canary_run(&self, sent: &[(Hash, &str)], now: Timestamp) -> Result<(), StoreError> {
         self.store_time(LAST_RUN, now)?;
         for (nonce, form) in sent {

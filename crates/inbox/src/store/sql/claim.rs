@@ -133,7 +133,7 @@ fn table_by_rank(tx: &dyn Sql, is_retry: bool) -> String {
     tx.dialect().table_with_index("delivery", index)
 }
 
-/// The lowest rank above `rank` of a channel's first attempts or retries, due or not.
+/// The lowest rank above `rank` among a channel's retries or its first attempts, due or not.
 fn next_rank(tx: &dyn Sql, channel: &str, is_retry: bool, rank: i64) -> Result<Option<i64>, StoreError> {
     let next = format!(
         "SELECT rank FROM {} WHERE channel = ?1 AND rank > ?2 AND due_at IS NOT NULL AND {} ORDER BY rank LIMIT 1",
@@ -245,7 +245,7 @@ fn begin_attempt(
         // definition, may not occur again.
         Err(error) if error.is_caused_by_row() => {
             tracing::error!(id = %lease.submission, channel = lease.channel, %error, "cannot read a stored submission or its delivery, so the delivery is parked; see `frontdesk inbox show ID`");
-            // A list of recipients that cannot be read would also stop the operator's retry.
+            // Clear recipients that cannot be read, or they would make the operator's retry fail, too.
             if deliver::earlier_attempts(tx, &lease).is_err() {
                 tx.execute(
                     "UPDATE delivery SET recipients = NULL WHERE submission = ?1 AND channel = ?2",
@@ -260,7 +260,7 @@ fn begin_attempt(
     Ok(None)
 }
 
-/// Reads what an attempt needs that begins at `now`. `None` if the submission is encrypted.
+/// Reads the data for an attempt that begins at `now`. `None` if the submission is encrypted.
 fn read_claimed(
     tx: &dyn Sql,
     lease: Lease,

@@ -11,7 +11,7 @@ use crate::submission::delivery::{HIGH_VOLUME_RANK, Route};
 use crate::submission::schedule;
 use crate::submission::visitor_mail::{ConfirmationRule, VisitorMail};
 
-/// The reason that is stored with an entry that is held until its address is confirmed.
+/// The stored reason for holding an entry until its address is confirmed.
 pub(super) const UNCONFIRMED: &str = "its address has not been confirmed";
 
 /// The rule for entries whose address must be confirmed; `None` if the form needs no confirmation.

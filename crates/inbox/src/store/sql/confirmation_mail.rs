@@ -18,7 +18,7 @@ use crate::submission::{first_email, parse_fields};
 use frontdesk_forms::Form;
 
 const HOUR: i64 = 60 * 60 * 1000;
-/// The reason that is stored with a held entry whose address may get no mail.
+/// The stored reason for holding an entry that gets no confirmation email.
 const NOT_ASKED: &str = "no mail is sent to this address, so it cannot be confirmed";
 
 /// The outcome of [`Transaction::queue_confirmations`].
@@ -28,7 +28,7 @@ pub struct ConfirmationMails {
     /// The number of mails that wait because a limit is used up; 1 for any number if it is
     /// [`MailLimit::All`].
     pub limited: LimitCounts,
-    /// Whether more mails may be due.
+    /// Whether more emails may be due.
     pub has_more: bool,
 }
 
@@ -206,12 +206,12 @@ impl Transaction<'_> {
         match fate {
             MailFate::OverLimit { limit: MailLimit::All, .. } => {}
             MailFate::OverLimit { limit, room_at } => self.put_off(entry, limit, room_at, now, rule)?,
-            // The address may get no mail, so only the operator can release the entry.
+            // No confirmation email is permitted for this entry, so only the operator can release it.
             MailFate::NotPermitted if !reminds => {
                 close(tx, id, "released")?;
                 set_reason(tx, id, NOT_ASKED)?;
             }
-            // Another entry with a variant of the address was mailed: try once more when a day has passed.
+            // The mailbox was sent such an email within the last day: try once more when a day has passed.
             MailFate::Repeated if !reminds => {
                 let is_new = entry.received_at > now - DAY_IN_MILLISECONDS;
                 next_mail_at(is_new.then_some(now + DAY_IN_MILLISECONDS))?;
@@ -257,7 +257,7 @@ impl Transaction<'_> {
             );
             return set_reason(self.sql, entry.id, &reason);
         }
-        // Entries that have waited for long are tried less often: there may be thousands for one domain.
+        // Retry old entries less often: there may be thousands of them for one domain.
         let wait = if entry.reminds { HOUR } else { ((now - since) / 2).min(HOUR) };
         self.sql.execute(
             "UPDATE confirmation SET mail_at = ?2, limited_since = ?3 WHERE submission = ?1",
@@ -298,7 +298,7 @@ impl Transaction<'_> {
     }
 }
 
-/// An entry whose visitor is to get a mail.
+/// An entry with a confirmation email or a reminder to send.
 struct DueEntry<'a> {
     id: Uuid,
     form: &'a str,

@@ -80,7 +80,7 @@ impl Transaction<'_> {
                 for row in tx.query(&waiting, values![channel, now])? {
                     let failures = row.get("failures").unwrap_or(u32::MAX);
                     let latest = schedule::add_delay(now, schedule::longest_wait(failures));
-                    // A time that cannot be read is after `now`, so it is later than any valid one.
+                    // `due_at` is after `now`, so an invalid timestamp is later than any valid one.
                     if !row.get::<Timestamp>("due_at").is_ok_and(|at| at <= latest) {
                         far.push((row.get::<Uuid>("submission")?, channel.clone()));
                     }
@@ -169,7 +169,7 @@ impl Transaction<'_> {
         let rows = tx.query(&later, values![channel, from, now])?;
         let count = make_due(tx, channel, &rows, now)?;
         let last = rows.last().filter(|_| rows.len() == rows::MAX_ROWS);
-        // No valid time is later than one that cannot be read.
+        // If the last `due_at` is not a valid timestamp, no valid one follows.
         Ok((count, last.and_then(|row| row.get("due_at").ok())))
     }
 

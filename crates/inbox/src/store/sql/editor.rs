@@ -167,7 +167,7 @@ impl Editor {
         self.hold_for(id, "marked as spam", true, now)
     }
 
-    /// See [`Editor::hold`]. `is_spam` records that the mark as spam is the reason.
+    /// Holds a submission, as [`Editor::hold`] describes. `is_spam` records the spam mark as the reason.
     fn hold_for(
         &mut self,
         id: Uuid,
@@ -282,7 +282,7 @@ impl Editor {
         }
     }
 
-    /// The number of submissions that contain an e-mail address in a field of that type, ignoring case.
+    /// The number of submissions with this address, ignoring case, in a field of the e-mail type.
     pub fn count_from(&self, email: &str) -> Result<usize, StoreError> {
         let count = format!("SELECT count(*) FROM ({}) AS person", person::ids(self.sql.dialect()));
         self.sql.one_value(&count, values![self.secret.sender(email)])
@@ -322,7 +322,7 @@ impl Editor {
         );
         let mut after = [0; 16];
         loop {
-            // Search outside the transactions, which block all other writers with SQLite.
+            // Search outside the transactions: with SQLite, a transaction blocks all other writers.
             let found = self.sql.query(&page, values![*person, after, last])?;
             let Some(row) = found.last() else { break };
             after = row.get("id")?;
@@ -557,7 +557,7 @@ impl Selected {
             values.push(Cell::Text(channel.clone()));
             deliveries.push_str(&format!(" AND channel = ?{}", values.len()));
         } else if retry.which.id.is_none() {
-            // Leave out mails to visitors: most parked ones are for addresses that do not exist.
+            // Leave out emails to visitors: most parked ones are for addresses that do not exist.
             deliveries.push_str(&format!(" AND {TO_TEAM}"));
         }
         for row in sql.query(&deliveries, &bind_all(&values))? {

@@ -225,7 +225,7 @@ pub struct NewSubmission<'a> {
     pub verdict: ScreeningVerdict,
     /// Whether the submission is held only because suspicious visitors are not asked for a confirmation.
     pub is_unasked: bool,
-    /// How much later than usual the submission's deliveries and mails are due, in milliseconds.
+    /// How much later than usual the submission's deliveries and emails are due, in milliseconds.
     pub delay: i64,
 }
 

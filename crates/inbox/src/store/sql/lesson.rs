@@ -81,7 +81,7 @@ fn note_change(tx: &dyn Sql) -> Result<(), StoreError> {
 #[derive(Clone, Copy)]
 pub(super) struct Teacher<'a> {
     pub secret: &'a Secret,
-    /// The phrases that screening recognizes. The tokens of a text do not depend on the site's pages.
+    /// The phrases that screening recognizes in texts.
     pub lexicon: &'a Arc<Lexicon>,
     pub now: Timestamp,
 }
@@ -271,7 +271,7 @@ impl Transaction<'_> {
 /// The lessons of an inbox.
 #[derive(Clone, Debug)]
 pub struct Lessons {
-    /// The version of the lessons, which differs after each change.
+    /// The version of the lessons, which every change to them replaces.
     pub version: u128,
     pub lessons: Vec<Lesson>,
     pub key: TokenKey,

@@ -31,7 +31,7 @@ named_enum! {
         RemoveNote = "remove-note",
         /// Set or removed the user who works on a submission.
         Assign = "assign",
-        /// Set or removed the day on which to come back to a submission.
+        /// Set or removed the day to follow up on a submission.
         FollowUp = "follow-up",
         /// Noted that the user replied to the visitor.
         Reply = "reply",
@@ -56,7 +56,7 @@ pub struct LogEntry {
     pub id: Uuid,
     pub at: Timestamp,
     pub user: String,
-    /// The name of an [`OperatorAction`], or of an action of a later version.
+    /// The name of an [`OperatorAction`], possibly one that only a later version knows.
     pub action: String,
     /// The submission, if the action concerns exactly one.
     pub submission: Option<Uuid>,

@@ -20,11 +20,11 @@ pub(super) const HAS_OPINION: &str =
 /// The changes that rspamd's opinion on a submission has caused.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct OpinionEffect {
-    /// The submission got the mark *suspicious*.
+    /// The submission was marked as suspicious.
     pub is_marked: bool,
     /// Deliveries have become due.
     pub has_deliveries: bool,
-    /// The mail that asks for the confirmation of an address has become due.
+    /// The confirmation email has become due.
     pub has_confirmation: bool,
 }
 

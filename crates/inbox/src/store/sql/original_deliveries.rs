@@ -12,9 +12,9 @@ use crate::submission::visitor_mail::is_visitor_channel;
 /// The ids of submissions by the state of their deliveries.
 #[derive(Default)]
 pub(super) struct Reach {
-    /// Submissions that a channel has delivered, or has parked after it reached some of its recipients.
+    /// Submissions that a channel has delivered, or has parked after reaching some of its recipients.
     pub(super) delivered: BTreeSet<[u8; 16]>,
-    /// Submissions with another delivery of a configured channel that is held, under way or due soon.
+    /// Submissions with an unfinished delivery for a configured channel: held, in progress or due soon.
     pub(super) pending: BTreeSet<[u8; 16]>,
     /// Submissions with a delivery that a configured channel has parked or will not attempt soon. A repeat
     /// does not rely on the other channels of such a submission, because the stuck channel may be the only

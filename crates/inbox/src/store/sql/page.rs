@@ -28,7 +28,7 @@ const FORMS: &str = "WITH RECURSIVE found (form) AS (
          UNION ALL
          SELECT (SELECT min(form) FROM submission WHERE form > found.form) FROM found WHERE found.form IS NOT NULL
      ) SELECT form FROM found WHERE form IS NOT NULL";
-/// Conditions of submissions in the inbox's main lists, for which there are indexes.
+/// SQL conditions for the inbox's main lists. Each condition has its own index.
 const OPEN: &str = "done_at IS NULL AND held_at IS NULL AND spam_at IS NULL";
 const UNREAD: &str = "seen_at IS NULL AND done_at IS NULL AND held_at IS NULL AND spam_at IS NULL";
 /// The maximum number of ids that are read from an index. If more submissions meet a condition, windows find
@@ -301,7 +301,7 @@ impl InboxReader {
         self.sql.value(&window_end(), values![before.unwrap_or(Uuid::max())])
     }
 
-    /// The ids in the window that ends with `last` and that meet the filter and contain the words.
+    /// The ids in the window ending with `last` whose submissions meet the filter and contain the words.
     fn in_window(
         &self,
         filter: &Filter,
@@ -313,7 +313,8 @@ impl InboxReader {
         self.matching(&window, &bind_all(&values), search, page)
     }
 
-    /// The ids among `ids`, at most [`WINDOW`], that meet the filter and contain the words, newest first.
+    /// The ids in `ids` whose submissions meet the filter and contain the words, newest first. There are at
+    /// most [`WINDOW`] ids.
     fn among(
         &self,
         filter: &Filter,

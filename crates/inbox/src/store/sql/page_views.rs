@@ -254,7 +254,7 @@ impl InboxReader {
         Ok((pages.first().map_or(Ok(0), |row| row.get("keys"))?, read_named(&pages)?))
     }
 
-    /// Adds to a report the sites that views came from. Ignores the filter's page and clients.
+    /// Adds the referring hosts to a report. Ignores the filter's page and clients.
     pub fn add_referrers(&self, filter: &ViewFilter<'_>, report: &mut ViewReport) -> Result<(), StoreError> {
         let hosts = self.sql.query(
             "SELECT host, CAST(sum(views) AS bigint) AS views, count(*) OVER () AS hosts,
@@ -311,7 +311,7 @@ impl InboxReader {
     }
 }
 
-/// The number of the first day after those that a filter selects; the largest number if it has no end.
+/// The day number of the first day after the filter's range; `i64::MAX` if the range has no end.
 fn day_after_last(filter: &ViewFilter<'_>) -> i64 {
     filter.until.map_or(i64::MAX, day_number)
 }

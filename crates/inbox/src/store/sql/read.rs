@@ -101,7 +101,7 @@ impl InboxReader {
         self.sql.one_value(&sql, &bind_all(&values))
     }
 
-    /// A submission's deliveries, mails to its visitor included, with their attempts, sorted by channel name.
+    /// A submission's deliveries with their attempts, sorted by channel name. Includes emails to the visitor.
     pub fn deliveries(&self, id: Uuid) -> Result<Vec<Delivery>, StoreError> {
         let deliveries =
             "SELECT d.channel, d.state, d.due_at, c.off_at, c.paused_at, c.answer
@@ -157,7 +157,7 @@ impl InboxReader {
         self.count_by_channel("state = 'waiting' AND due_at < ?1", before)
     }
 
-    /// Counts unfinished deliveries that have failed `failures` times or more, and at least once, by channel.
+    /// Counts, by channel, unfinished deliveries with at least `failures` failures, and with at least one.
     pub fn failing(&self, failures: u32) -> Result<Vec<(String, usize)>, StoreError> {
         self.count_by_channel("due_at IS NOT NULL AND failures > 0 AND failures >= ?1", failures)
     }
@@ -190,7 +190,7 @@ impl InboxReader {
         definition::all(&*self.sql)
     }
 
-    /// The number of submissions, processed or not, to each form, by its name. Reads all rows.
+    /// The number of submissions to each form, processed or not, by form name. Reads all rows.
     pub fn count_by_form(&self) -> Result<BTreeMap<String, usize>, StoreError> {
         let rows = self.sql.query("SELECT form, count(*) AS count FROM accepted GROUP BY form", &[])?;
         rows.iter().map(|row| Ok((row.get("form")?, row.get("count")?))).collect()
