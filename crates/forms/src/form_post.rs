@@ -70,7 +70,7 @@ impl PostedForm {
     fn decode_pairs(form: &'static Form, pairs: &Pairs<'_>, charset: Option<&[u8]>) -> PostedForm {
         let named = pairs.iter().rfind(|(name, _)| **name == *b"_charset_");
         let label = named.map_or(charset.unwrap_or_default(), |(_, label)| label);
-        // Browsers send UTF-8 in place of UTF-16.
+        // For a form that declares UTF-16, browsers send UTF-8, which is the output encoding of UTF-16.
         let declared = Encoding::for_label(label).map(Encoding::output_encoding);
         // Text in ISO-2022-JP consists of ASCII bytes, so it is always valid UTF-8, too.
         let utf_8 = if declared == Some(ISO_2022_JP) { None } else { Some(UTF_8) };

@@ -290,7 +290,7 @@ enum MemberValue {
     /// A value that no field accepts: its JSON type, such as `an object`, or `an array` for an array with an
     /// item that is not a string.
     Other(&'static str),
-    /// A string with half of a surrogate pair.
+    /// A string with an unpaired surrogate.
     Malformed,
 }
 
@@ -406,7 +406,7 @@ impl<'de> Deserialize<'de> for MemberName<'de> {
                 Ok(MemberName(String::from_utf8_lossy(name).into_owned().into()))
             }
         }
-        // Read bytes, because reading a string would fail if the name has half of a surrogate pair.
+        // Read bytes, because reading a string would fail if the name has an unpaired surrogate.
         deserializer.deserialize_bytes(NameVisitor)
     }
 }

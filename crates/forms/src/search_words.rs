@@ -13,7 +13,7 @@ const PUNCTUATION: &str = ",;:!?.'\"*()[]{}<>|~-\
     \u{2039}\u{203a}\u{3008}\u{3009}\u{300a}\u{300b}\u{3010}\u{3011}\u{3014}\u{3015}\
     \u{5be}\u{5c3}\u{104a}\u{104b}\u{1362}\u{17d4}\u{17d5}";
 
-/// Characters that open or close a phrase, besides `"`: double quotation marks and corner brackets.
+/// Characters other than `"` that open or close a phrase: double quotation marks and corner brackets.
 const QUOTES: &[char] = &[
     '\u{ab}', '\u{bb}', '\u{201c}', '\u{201d}', '\u{201e}', '\u{201f}', '\u{300c}', '\u{300d}', '\u{300e}',
     '\u{300f}', '\u{301d}', '\u{301e}', '\u{301f}', '\u{ff02}', '\u{ff62}', '\u{ff63}',

@@ -13,7 +13,7 @@ use crate::telephone::{telephone_number, to_ascii_in_number};
 use crate::text::is_blank;
 use crate::{Field, FieldKind};
 
-/// The beginnings of web addresses.
+/// The schemes that a web address may have, including `://`.
 const WEB_SCHEMES: [&str; 2] = ["http://", "https://"];
 
 /// The largest integer that all JSON libraries represent exactly, 2^53 - 1.
@@ -93,7 +93,7 @@ impl Field {
         }
     }
 
-    /// Like [`Field::value_of_text`], for the value of a control on a page.
+    /// Like [`Field::value_of_text`], but for the value of a control in an HTML form.
     pub fn value_of_control(&self, text: &str) -> Option<FieldValue> {
         match self.kind {
             FieldKind::Choices => self.value_of_text(text),
@@ -113,11 +113,11 @@ pub enum Problem {
     /// The text has this many characters, more than the field's maximum.
     TooLong(usize),
     NotAnAddress,
-    /// The text would be an address if its internationalized domain was in Punycode.
+    /// The text would be an address if its internationalized domain were in Punycode.
     NonAsciiDomain,
     ControlCharacter,
     Nul,
-    /// The string has half of a surrogate pair.
+    /// The string has an unpaired surrogate.
     HalfCharacter,
     /// The value has the right JSON type, but is not one of the values that the field accepts.
     NotAccepted,

@@ -164,7 +164,7 @@ impl State {
         Ok(FileBody::new(segment.file.clone(), offset, length))
     }
 
-    /// Starts a new file. Keeps the copies in the current file, and drops those in the file before that.
+    /// Starts a new file. Keeps the copies in the current file, and forgets the copies in the previous one.
     fn start_next(&mut self) {
         let full = self.segment.take();
         let Some(old) = std::mem::replace(&mut self.full, full) else { return };

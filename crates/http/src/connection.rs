@@ -74,7 +74,7 @@ pub(super) async fn wait_for_shutdown(phase: &mut watch::Receiver<ShutdownPhase>
 struct LastWaker(Option<Waker>);
 
 impl LastWaker {
-    /// Stores the waker, and returns whether it differs from that of the last poll.
+    /// Stores the waker, and returns whether it differs from the previous one.
     fn changed(&mut self, cx: &Context<'_>) -> bool {
         let has_changed = !self.0.as_ref().is_some_and(|waker| waker.will_wake(cx.waker()));
         if has_changed {

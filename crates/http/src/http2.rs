@@ -204,14 +204,14 @@ impl Http2Conn {
         self.first_byte.get().unwrap_or_else(|| self.deadlines.borrow().next_deadline())
     }
 
-    /// Whether the connection is to be closed to make room, and has become idle with all responses sent.
+    /// Whether the connection was selected for eviction, and is now idle with all responses sent.
     fn is_evicted(&self) -> bool {
         self.slot.closing() == Some(Closing::WhenIdle)
             && self.deadlines.borrow().is_idle()
             && self.deadlines.borrow().is_flushed()
     }
 
-    /// Whether the connection is to be closed immediately because the server is short of memory.
+    /// Whether the connection must close immediately because the server is short of memory.
     fn is_closing_now(&self) -> bool {
         self.slot.closing() == Some(Closing::Now)
     }

@@ -54,9 +54,9 @@ pub struct PrivateOptions {
 
 /// Where the connections of a private listener come from.
 pub enum PrivateSource {
-    /// A socket of its own, without TLS.
+    /// A dedicated socket without TLS.
     Socket(Socket),
-    /// A socket of its own, with TLS. Clients that do not request the name are refused.
+    /// A dedicated TLS socket. Clients that do not request the name are refused.
     TlsSocket(Socket, Arc<PrivateName>),
     /// The public TLS sockets, for clients that request the name.
     PublicSockets(Arc<PrivateName>),
@@ -269,7 +269,7 @@ async fn respond<H: Handler>(
     request: http::Request<hyper::body::Incoming>,
 ) -> http::Response<BusyBody<H::Body>> {
     let (head, body) = request.into_parts();
-    // A slot that no memory limit observes: handlers of private addresses have no such limit.
+    // Use a slot that no memory limit observes, because private handlers have no such limit.
     let mut body = RequestBody::new(body, &Arc::<Slot>::default(), Some(conn.clone()));
     let request = Request { head: &head, body: &mut body, context };
     let response = handler.respond(snapshot, request).await;

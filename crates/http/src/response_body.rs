@@ -130,7 +130,7 @@ impl JoinedBody {
         }
     }
 
-    /// The bytes, in slices that are not empty.
+    /// The remaining bytes, as non-empty slices.
     pub(super) fn slices(&self) -> impl Iterator<Item = &[u8]> {
         let mut rest = usize::try_from(self.length).unwrap_or(usize::MAX);
         let first = self.parts.get(self.part_index).map(|part| &part[self.offset_in_part..]);

@@ -155,7 +155,7 @@ impl Socket {
 /// The permissions of private Unix sockets.
 const PRIVATE_MODE: u32 = 0o660;
 
-/// Binds a Unix socket, with [`PRIVATE_MODE`] if `is_private` and otherwise by the umask.
+/// Binds a Unix socket. If `is_private`, its mode is [`PRIVATE_MODE`]; otherwise the umask determines it.
 fn bind_unix(path: &Path, is_private: bool) -> io::Result<socket2::Socket> {
     let socket = socket2::Socket::new(socket2::Domain::UNIX, socket2::Type::STREAM, None)?;
     if is_private {
@@ -272,7 +272,7 @@ pub struct Peer {
 /// When forwarding headers (`X-Forwarded-For` and others) on a connection are trusted.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Trust {
-    /// Trusted if the peer's address is that of a trusted proxy. Applies to TCP connections.
+    /// Trusted if the peer's address belongs to a trusted proxy. Applies to TCP connections.
     ByAddress,
     /// Always trusted. Applies to Unix sockets, because only programs on this machine can connect to one.
     Always,

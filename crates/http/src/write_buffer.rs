@@ -28,7 +28,7 @@ const MAX_SLICES: usize = 7;
 /// not read, because collected bytes are sent at the end of each turn.
 pub(super) type SpareBuffer = Rc<Cell<Vec<u8>>>;
 
-/// The connection's stream and the bytes that are to be sent on it.
+/// The connection's stream and its unsent bytes.
 struct BufferedStream<S> {
     stream: S,
     unsent: Vec<u8>,

@@ -51,7 +51,7 @@ pub struct Discarded {
 /// The number of held submissions that a filter selects, or the reason why they must not be discarded.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum HeldPreview {
-    /// The hashes of this many sources begin with the filter's prefix, but the operator means one source.
+    /// This many sources match the filter's prefix, but it must match at most one.
     SeveralSources(usize),
     Held(HeldSummary),
 }

@@ -62,7 +62,7 @@ impl Deadlines {
         };
         let until = |(_, exchange): &(u64, StreamPhase)| match *exchange {
             StreamPhase::Processing { until } => until,
-            // All responses share the connection, so allow for the bytes of the others as well.
+            // All responses share the connection, so allow time for the bytes of the other responses, too.
             StreamPhase::Responding { since, length, written_before } => {
                 let read = length + self.written - written_before;
                 since + self.timeouts.idle + Duration::from_secs(read / MIN_READ_RATE)

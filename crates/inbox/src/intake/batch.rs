@@ -41,7 +41,7 @@ pub(crate) struct Processed {
     pub in_flood: usize,
     /// For each hourly limit, the number of acknowledgements to visitors that it prevented.
     pub skipped_mails: LimitCounts,
-    /// Whether deliveries may have become due. May be true although all new deliveries are held.
+    /// Whether deliveries may have become due. May be true even if all new deliveries are held.
     pub has_deliveries: bool,
     /// Whether the intake may have more rows.
     pub has_more: bool,
@@ -56,7 +56,7 @@ pub(crate) struct Processed {
 pub(crate) struct BatchConfig {
     pub options: Arc<IntakeOptions>,
     pub channels: Arc<Vec<Route>>,
-    /// The maximum number of submissions for which rspamd can be queried now.
+    /// The maximum number of submissions that rspamd can be queried about now.
     pub room_for_opinions: usize,
 }
 

@@ -77,9 +77,9 @@ pub(crate) enum Fate {
 pub(crate) struct Eased {
     /// When the repeat was received, as Unix time in milliseconds.
     pub at: i64,
-    /// Whether a flood still holds the original. Otherwise it is released.
+    /// Whether a flood still holds the original; if not, the repeat releases it.
     pub is_flood: bool,
-    /// Whether the original is to be marked as suspicious.
+    /// Whether the original is suspicious after the repeat.
     pub is_suspicious: bool,
     /// The new rank of the original's deliveries. If the original was already counted for its network, its
     /// deliveries keep their old rank if that is lower.
@@ -97,7 +97,7 @@ pub(crate) struct MaxAges<'a> {
     /// The maximum age of all submissions: half of the retention period. Retention would soon remove an older
     /// submission, and the only record of its repeat.
     pub lasting: i64,
-    /// For each form with a retention period of its own: the maximum age that replaces [`MaxAges::lasting`].
+    /// The maximum age that replaces [`MaxAges::lasting`] for each form with its own retention period.
     pub own: BTreeMap<&'a str, i64>,
 }
 

@@ -52,7 +52,7 @@ impl<'a> Opinions<'a> {
             texts: texts.collect(),
             received_at,
         };
-        // Visitors wait for the delivery of submissions to a form in `confirmed_forms`, so it is not delayed.
+        // Do not delay submissions to `confirmed_forms`: their visitors are waiting for the delivery.
         let is_awaited = self.options.confirmed_forms.contains(&form);
         let delay =
             if is_awaited { 0 } else { i64::try_from(rspamd.timeout.as_millis()).unwrap_or_default() };

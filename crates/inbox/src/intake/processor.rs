@@ -34,7 +34,7 @@ const BATCH_BESIDE_VISITORS: usize = 32;
 /// The lowered priority of the thread: visitors who wait for a response come before the screening of
 /// submissions that are stored already.
 const NICE: i32 = 5;
-/// The longest time for which processing waits for a burst of submissions to end.
+/// The maximum time that processing waits for a burst of submissions to end.
 const MAX_PAUSE: Duration = Duration::from_millis(2500);
 /// How long a stopped processor continues to process the rows that are left in the intake.
 const MAX_FINISH: Duration = Duration::from_secs(10);
@@ -337,7 +337,7 @@ impl ProcessorThread {
             }
             if released > 0 {
                 self.store.events().queued.notify_one();
-                // Release the rest after processing the submissions that have arrived in the meantime.
+                // Release the remaining submissions after processing those that have arrived meanwhile.
                 self.store.events().accepted.notify_one();
             } else if self.released > 0 {
                 let released = std::mem::take(&mut self.released);

@@ -35,7 +35,7 @@ pub enum StoreError {
     /// The database or, with PostgreSQL, the session has an encoding other than UTF-8.
     #[error("{url} has the {setting} {found}, but the {setting} must be {needed}")]
     WrongEncoding { url: DatabaseUrl, setting: &'static str, found: String, needed: &'static str },
-    /// Another program has set a collation, by which different texts may be equal. SQLite only.
+    /// Another program has set a collation that may treat different texts as equal. SQLite only.
     #[error("an index of {url} compares texts by the collation {collation}; the collation must be BINARY")]
     WrongCollation { url: DatabaseUrl, collation: String },
     /// A pooler between this program and PostgreSQL allows no transactions of several statements.
@@ -258,7 +258,7 @@ fn inbox_folder(path: &Path) -> &Path {
     path.parent().filter(|_| is_file).unwrap_or(path)
 }
 
-/// The name of a user in `/etc/passwd`, otherwise `#UID`, which `sudo -u` accepts as well.
+/// The name of a user in `/etc/passwd`, or else `#UID`, which `sudo -u` accepts, too.
 fn user_name(uid: u32) -> String {
     let users = std::fs::read_to_string("/etc/passwd").unwrap_or_default();
     let name = users.lines().find_map(|line| {

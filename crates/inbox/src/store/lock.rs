@@ -22,7 +22,7 @@ pub enum Lock {
     File { _file: File },
     /// The lease of the maintenance role in a PostgreSQL database.
     Server(MaintenanceLease),
-    /// An advisory lock of the transaction that is open on this connection.
+    /// An advisory lock held by this connection's open transaction.
     Transaction(Box<PgConnection>),
 }
 

@@ -50,7 +50,7 @@ impl ChangeListener {
 /// Listens for commits over a PostgreSQL connection.
 pub struct ServerListener {
     server: Server,
-    /// The connection with the receiver of its notifications; `None` while disconnected.
+    /// The receiver of notifications, and the connection that they arrive on; `None` while disconnected.
     heard: Option<(Receiver<()>, PgConnection)>,
     /// Whether a pooler prevents listening, so that every wait only sleeps.
     is_pooled: bool,

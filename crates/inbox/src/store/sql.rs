@@ -228,7 +228,7 @@ impl dyn Sql + '_ {
     }
 }
 
-/// The numbers of rows or keys for which statements are prepared: only a few, so that statements are reused.
+/// The batch sizes, in rows or keys, of prepared statements: only a few, so that statements are reused.
 pub(super) const ROWS_AT_A_TIME: [usize; 4] = [64, 16, 4, 1];
 
 /// Splits keys into `IN` lists of up to 64, each with all parameters of its statement: `values`, then the
@@ -352,7 +352,7 @@ pub(crate) enum Cell {
 }
 
 impl Row {
-    /// The value in a column. If there is no such column, fails, and panics in debug builds.
+    /// The value in a column. Fails if there is no such column; in debug builds, panics.
     fn cell(&self, column: &str) -> Result<&Cell, StoreError> {
         let at = self.columns.iter().position(|name| name == column);
         let cell = at.and_then(|at| self.cells.get(at));
@@ -366,7 +366,7 @@ impl Row {
         T::read(self.cell(column)?).ok_or(StoreError::Damaged("a value has an unexpected type"))
     }
 
-    /// The value in a column, as a parameter of another statement.
+    /// The value in a column, for use as a parameter of another statement.
     pub(super) fn value(&self, column: &str) -> Result<Value<'_>, StoreError> {
         self.cell(column).map(Bind::bind)
     }
@@ -391,7 +391,7 @@ pub(super) trait FromRow: Sized {
     fn from_row(row: &Row) -> Result<Self, StoreError>;
 }
 
-/// Implements [`FromRow`] for a struct whose fields are named like the columns.
+/// Implements [`FromRow`] for a struct whose fields have the same names as the columns.
 macro_rules! from_row {
     ($kind:ident { $($field:ident),+ $(,)? }) => {
         impl $crate::store::sql::FromRow for $kind {

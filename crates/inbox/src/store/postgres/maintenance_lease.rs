@@ -94,7 +94,7 @@ impl MaintenanceLease {
 }
 
 impl Drop for MaintenanceLease {
-    /// Makes the thread end the lease, and waits up to a second for that.
+    /// Tells the thread to end the lease, and waits up to a second until it has ended.
     fn drop(&mut self) {
         self.stop = None;
         // Wait until the lease has ended, so that the process does not end earlier. After a timeout, it

@@ -80,7 +80,7 @@ fn name(holder: Uuid) -> String {
     format!("{REGISTERED}{holder}")
 }
 
-/// The key of the advisory lock that each transaction of a registration shares: random bits of the id.
+/// The key of the advisory lock that all transactions of a registration share: random bits of the id.
 fn key(holder: Uuid) -> i64 {
     let (_, low) = holder.as_u64_pair();
     low.cast_signed()

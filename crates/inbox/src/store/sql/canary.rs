@@ -121,7 +121,7 @@ impl Transaction<'_> {
         self.sql.execute("DELETE FROM meta WHERE name = ?1", values![STATUS]).map(drop)
     }
 
-    /// Stores the result of a run, in place of the previous one.
+    /// Stores the result of a run, replacing the previous result.
     pub fn store_canary_status(&self, status: &CanaryStatus) -> Result<(), StoreError> {
         let json = serde_json::to_vec(status).map_err(|_| {
             StoreError::Unprocessable("the canary's status cannot be written as JSON".to_owned())

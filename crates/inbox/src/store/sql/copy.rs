@@ -18,7 +18,7 @@ const AT_A_TIME: usize = 200;
 pub struct Copied {
     /// The number of submissions, processed or not.
     pub submissions: usize,
-    /// The number of rows of all tables.
+    /// The total number of rows in all tables.
     pub rows: usize,
 }
 

@@ -170,7 +170,7 @@ struct ExpiryStep {
 }
 
 impl ExpiryStep {
-    /// The limits for this kind of database: low with SQLite, where visitors wait for a step.
+    /// Small limits for SQLite, where visitors wait for each step, and large ones for PostgreSQL.
     fn for_dialect(dialect: Dialect) -> ExpiryStep {
         match dialect {
             Dialect::Sqlite => ExpiryStep { rows: ROWS_AT_A_TIME[0], bytes: 256 * 1024, sizes: 8 },
@@ -188,7 +188,7 @@ impl ExpiryStep {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum FormScope {
     Only(String),
-    /// All forms except the named ones, which are at most a few dozen.
+    /// All forms except these, which are at most a few dozen.
     Except(Vec<String>),
 }
 

@@ -223,7 +223,7 @@ pub struct NewSubmission<'a> {
     pub hold: HoldCause,
     pub rank: i64,
     pub verdict: ScreeningVerdict,
-    /// Whether the submission is held only because suspicious visitors are not asked for a confirmation.
+    /// Whether the only reason for the hold is that suspicious visitors are not asked for a confirmation.
     pub is_unasked: bool,
     /// How much later than usual the submission's deliveries and emails are due, in milliseconds.
     pub delay: i64,
@@ -539,7 +539,7 @@ impl Transaction<'_> {
         self.execute_for(id, "UPDATE submission SET held_at = ?2 WHERE id = ?1 AND held_at < ?2", at)
     }
 
-    /// Lowers the ranks of a submission's deliveries to at most `rank`, except those that are delivered.
+    /// Lowers the ranks of a submission's deliveries to at most `rank`. Leaves delivered ones unchanged.
     pub fn lower_rank(&self, id: Uuid, rank: i64) -> Result<(), StoreError> {
         self.execute_for(
             id,
@@ -548,7 +548,7 @@ impl Transaction<'_> {
         )
     }
 
-    /// Sets the rank of a submission's deliveries, except those that are delivered.
+    /// Sets the rank of a submission's deliveries. Leaves delivered ones unchanged.
     pub fn set_rank(&self, id: Uuid, rank: i64) -> Result<(), StoreError> {
         self.execute_for(
             id,

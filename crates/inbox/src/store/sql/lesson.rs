@@ -30,7 +30,7 @@ const LEARNS: &str = "screening.learn";
 /// The name in `meta` of the version of the lessons.
 const VERSION: &str = "lessons";
 
-/// The query for the submissions from which [`insert`] can make lessons.
+/// The query for submissions that [`insert`] can make lessons from.
 const READABLE: &str = "SELECT id, form, definition, fields, reasons, sender, other_senders,
          suspicious + 2 * withheld AS judged FROM submission WHERE sealed IS NULL";
 

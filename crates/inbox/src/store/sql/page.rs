@@ -18,7 +18,7 @@ use crate::submission::{Status, Submission};
 pub(super) const WINDOW: usize = 256;
 /// A search checks its time limit after each group of this many submissions.
 const CLOCK_ROWS: usize = 8;
-/// A search also checks its time limit after each submission with more bytes of text than this.
+/// A search checks its time limit after each submission with more bytes of text than this.
 const LONG_TEXT: usize = 4_000;
 /// The number of ids in a query for few submissions. A shorter list is padded with its last id.
 const FEW_IDS: usize = 64;
@@ -79,7 +79,7 @@ fn select_ids(condition: &str) -> String {
     format!("SELECT s.id FROM accepted s WHERE {condition}")
 }
 
-/// The query for the texts of submissions, in which a search looks for its words.
+/// The query for the submission texts that a search looks through.
 fn select_texts(condition: &str) -> String {
     format!(
         "SELECT s.id, s.fields, s.sealed IS NOT NULL AS is_sealed,
@@ -106,7 +106,7 @@ struct Checked {
 enum Source {
     /// All submissions that can meet the filter, newest first.
     Candidates(std::vec::IntoIter<Uuid>),
-    /// The rows of these forms that meet a condition for which there is an index by form and id.
+    /// The rows of these forms that meet a condition with an index by form and id.
     Forms(Vec<String>, IndexedCondition),
     /// All submissions, read in windows of [`WINDOW`] ids, one after another.
     Windows,
@@ -360,7 +360,7 @@ impl InboxReader {
         Ok(checked)
     }
 
-    /// The submissions with these ids, newest first. Leaves out those that were removed meanwhile.
+    /// The submissions with these ids, newest first. Omits submissions that have been removed meanwhile.
     fn get_all(&self, ids: &[Uuid]) -> Result<Vec<Submission>, StoreError> {
         let mut keys: Vec<[u8; 16]> = ids.iter().map(|id| id.into_bytes()).collect();
         keys.sort_unstable();

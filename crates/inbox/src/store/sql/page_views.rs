@@ -119,7 +119,7 @@ impl Transaction<'_> {
             Some(rows) => rows,
             None => self.sql.one_value(table.count_rows, values![day])?,
         };
-        // Replicas lock rows in the same order, the shared rows last, so that they cannot block each other.
+        // Replicas lock rows in the same order, the shared rows last, so that they cannot deadlock.
         additions.sort_unstable();
         let mut others = BTreeMap::<Vec<&str>, u64>::new();
         for (key, count) in additions {

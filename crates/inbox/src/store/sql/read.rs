@@ -217,7 +217,7 @@ impl InboxReader {
         );
         let rows = self.sql.query(&settled, &bind_all(&values))?;
         let last = rows.last().filter(|_| rows.len() == most).map(|row| row.get("id")).transpose()?;
-        // Leave out unreadable rows, which must not prevent the encryption of the others.
+        // Skip unreadable rows, so that they do not prevent the encryption of other rows.
         Ok((rows.iter().flat_map(|row| read_submission(&*self.sql, row)).collect(), last))
     }
 
