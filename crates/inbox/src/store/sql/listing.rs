@@ -32,7 +32,7 @@ pub struct Listing<'a> {
     reader: &'a InboxReader,
     /// Selects the remaining submissions: after each page, `before` is the last id on that page.
     filter: Filter,
-    /// The ids of all further submissions that may meet the filter, if an index finds only a few of them.
+    /// The ids of all further candidates for the filter, if an index finds a limited number of them.
     candidates: Option<std::vec::IntoIter<Uuid>>,
     left: usize,
     page: VecDeque<Result<Submission, StoreError>>,
