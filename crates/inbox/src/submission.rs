@@ -29,7 +29,7 @@ pub struct Submission {
     /// The definition that the submission was sent with, which the form may no longer have. If none is stored
     /// or this version cannot read it, the built-in form of this name; `None` if there is none.
     pub definition: Option<&'static Form>,
-    /// When the server had read the whole request, to the millisecond.
+    /// When the server finished reading the request, to the millisecond.
     pub received_at: Timestamp,
     pub status: Status,
     pub held: Option<Hold>,
@@ -52,7 +52,7 @@ pub struct Submission {
     pub repeats: u64,
     /// Set if the visitor must confirm the address or has confirmed it.
     pub confirmation: Option<Confirmation>,
-    /// Where the submission comes from. Empty if that is unknown or if the submission is sealed.
+    /// The source of the lead. Empty if the source is unknown or if the submission is sealed.
     pub lead: LeadSource,
 }
 
@@ -167,7 +167,7 @@ fn to_fields(members: Map<String, Value>) -> Result<Vec<(String, FieldValue)>, &
 }
 
 impl fmt::Debug for Submission {
-    /// Shows a few members, and of the fields only the names: logs must not contain what visitors write.
+    /// Shows the names of the fields but not their values: logs must not contain what visitors write.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let names: Vec<_> = self.fields.iter().map(|(name, _)| name).collect();
         f.debug_struct("Submission")
@@ -183,9 +183,9 @@ impl fmt::Debug for Submission {
 
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Hold {
-    /// When the hold began. Some repeats of the submission move this to the time of the repeat.
+    /// When the hold began or was last renewed, for example by a repeat of the submission.
     pub since: Timestamp,
-    /// The operator's reason, or the reasons of screening or the flood, in words.
+    /// Why the submission is held, in words: the operator's reason, or what screening or a flood caused.
     pub because: String,
 }
 
@@ -225,7 +225,7 @@ named_enum! {
     /// The state of a submission, derived from its hold, its processing and its deliveries to the team.
     #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
     pub enum Status {
-        /// Stored only: the submission has no delivery to the team, because no channel gets it.
+        /// Only stored in the inbox: no channel to the team gets the submission.
         Kept = "kept",
         /// At least one delivery is pending and none is parked, or a channel gets the submission, which has
         /// not been processed yet.

@@ -21,8 +21,9 @@ use crate::source::Source;
 /// How long a whole budget takes to refill.
 const DAY: Duration = Duration::from_hours(24);
 
-/// Base-2 logarithm of the number of columns in the sketch of sources (8 MiB; that of networks takes 2 MiB).
+/// Base-2 logarithm of the number of columns in the sketch of sources, which takes 8 MiB.
 const SOURCE_BITS: u32 = 18;
+/// Base-2 logarithm of the number of columns in the sketch of networks, which takes 2 MiB.
 const NETWORK_BITS: u32 = 16;
 
 /// The largest budget, in bytes per day.
@@ -85,7 +86,7 @@ impl ByteLimiter {
     }
 }
 
-/// How many bytes of their budgets all sources, or all networks, have used: their debts.
+/// The debts of all sources, or of all networks: how much of its budget each of them has used.
 struct ByteDebts {
     /// Bytes per day.
     budget: u64,
@@ -114,7 +115,7 @@ impl ByteDebts {
         ByteDebts { budget: budget.clamp(1, MAX_BYTES), table: CellTable::new(bits, DAY), recovered: 0 }
     }
 
-    /// The cells of a key, and its debt: the lowest of their debts.
+    /// Finds the cells of a key, and its debt: the lowest debt in these cells.
     fn look_up(&self, key: impl Hash) -> DebtEntry {
         let places = self.table.places(key);
         let least = places.iter().map(|place| self.table.cells[*place]).min().unwrap_or_default();

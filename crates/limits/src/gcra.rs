@@ -32,7 +32,7 @@ pub struct Gcra {
 }
 
 impl Gcra {
-    /// A limit whose times are in microseconds. A step below a microsecond counts as one.
+    /// A limit with times in microseconds. A step of less than one microsecond is raised to one.
     pub fn new(step: Duration, burst: Duration) -> Gcra {
         let micros = |duration: Duration| u64::try_from(duration.as_micros()).unwrap_or(u64::MAX);
         Gcra { step: micros(step).max(1), burst: micros(burst) }

@@ -5,7 +5,7 @@ use std::time::{Duration, Instant};
 
 use super::quota::DecisionCounts;
 
-/// How much of their quotas or budgets all sources, or all networks, have used: their debts.
+/// The debts of all sources, or of all networks: how much of its quota or budget each of them has used.
 pub(super) trait Debts {
     /// Sets the time since the first request, which must never decrease. Call this before any other method.
     fn advance_to(&mut self, elapsed: Duration);

@@ -8,8 +8,9 @@ use super::rule::{self, LimitRule};
 use super::sketch::{Sketch, SketchEntry};
 use crate::source::Source;
 
-/// Base-2 logarithm of the number of columns in the sketch of sources (32 MiB; that of networks takes 8 MiB).
+/// Base-2 logarithm of the number of columns in the sketch of sources, which takes 32 MiB.
 const SOURCE_BITS: u32 = 20;
+/// Base-2 logarithm of the number of columns in the sketch of networks, which takes 8 MiB.
 const NETWORK_BITS: u32 = 18;
 /// Base-2 logarithms of the numbers of columns for [`LocalLimiter::small`]. The sketches take 512 KiB and 128
 /// KiB.

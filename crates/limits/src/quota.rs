@@ -32,7 +32,7 @@ pub struct LimitOptions {
 }
 
 impl LimitOptions {
-    /// The form's quota, raised to at least those of a network and a source. `None` if limits are disabled.
+    /// The form's quota, but never less than a network's or a source's. `None` if limits are disabled.
     pub fn form_quota(&self) -> Option<Quota> {
         self.enabled.then(|| self.form.at_least(self.network).at_least(self.source))
     }

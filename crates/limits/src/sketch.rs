@@ -66,7 +66,7 @@ impl CellTable {
     }
 }
 
-/// How much of their quotas all sources, or all networks, have used: their debts, in two windows.
+/// The debts of all sources, or of all networks: how much each has used of its quotas for two windows.
 pub(super) struct Sketch {
     windows: [WindowQuota; 2],
     table: CellTable,
@@ -106,7 +106,7 @@ impl Sketch {
         Sketch { windows, table: CellTable::new(bits, ROUND), swept: 0 }
     }
 
-    /// The cells of a key, and its debts: for each window, the least debt of these cells.
+    /// Finds the cells of a key, and its debts: for each window, the lowest debt in these cells.
     pub(super) fn look_up(&self, key: impl Hash) -> SketchEntry {
         let places = self.table.places(key);
         let now = self.ticks_at_last_advance();

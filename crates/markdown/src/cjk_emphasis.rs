@@ -50,7 +50,7 @@ fn is_cjk(c: char) -> bool {
     )
 }
 
-/// The name of the HTML element of emphasis; `None` for other nodes.
+/// The name of the HTML element for an emphasis node; `None` for other nodes.
 fn element(value: &NodeValue) -> Option<&'static str> {
     match value {
         NodeValue::Emph => Some("em"),

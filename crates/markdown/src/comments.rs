@@ -11,11 +11,11 @@ use crate::dollars;
 use crate::source::{SourceText, find_definition, without_markers};
 use frontdesk_process::maps::HashSet;
 
-/// The delimiters of comments in Hugo, MDX and Jinja. [`liquid_tag`] finds those of Liquid.
+/// The delimiters of comments in Hugo, MDX and Jinja. [`liquid_tag`] finds Liquid's delimiters.
 const DELIMITERS: [(&str, &str); 4] =
     [("{{/*", "*/}}"), ("{{- /*", "*/ -}}"), ("{/*", "*/}"), ("{# ", " #}")];
 
-/// The delimiter of both ends of a comment in Obsidian.
+/// The delimiter at both ends of an Obsidian comment.
 const PERCENT: &str = "%%";
 
 /// A body without comments.
@@ -23,7 +23,7 @@ pub struct Uncommented<'a> {
     pub body: Cow<'a, str>,
     /// Warnings with hints, and with lines of the original, counted from 1.
     pub warnings: Vec<(usize, String, &'static str)>,
-    /// For each line that is left out, the number of the line of `body` that follows it.
+    /// For each removed line, the number of the next line that remains in `body`.
     left_out: Vec<usize>,
 }
 
@@ -43,7 +43,7 @@ enum Ending {
     Found,
     /// The comment extends to the end of the body.
     Missing,
-    /// The text is perhaps not a comment, so it is shown.
+    /// The text may not be a comment, so it is shown.
     Doubtful,
 }
 
@@ -204,12 +204,12 @@ fn candidates(body: &str) -> impl Iterator<Item = usize> {
     })
 }
 
-/// The delimiters at both ends of the comment with which `rest` begins, if they are among [`DELIMITERS`].
+/// The start and end delimiters of the comment at the beginning of `rest`, if they are in [`DELIMITERS`].
 fn delimiter(rest: &str) -> Option<(&'static str, &'static str)> {
     DELIMITERS.into_iter().find(|(open, _)| rest.starts_with(open))
 }
 
-/// The length of the tag of Liquid or Twig with which `rest` begins, if the tag has this name.
+/// The length of the Liquid or Twig tag at the beginning of `rest`, if the tag has this name.
 fn liquid_tag(rest: &str, name: &str) -> Option<usize> {
     let inner = rest.strip_prefix("{%")?.trim_start_matches('-').trim_start();
     let after = inner.strip_prefix(name)?.trim_start().trim_start_matches('-').strip_prefix("%}")?;
@@ -263,7 +263,7 @@ fn end_of_percent(body: &str, start: usize, ranges: &BodyRanges) -> Option<(usiz
     let (end_before, end_after) = line_around(body, end..end + PERCENT.len());
     let is_block = begins_line
         && if is_alone {
-            // In an item of a list, the closing `%%` must be alone on an indented line.
+            // In a list item, the closing `%%` must be alone on an indented line.
             !is_item || end_after.trim().is_empty() && !end_before.is_empty() && end_before.trim().is_empty()
         } else {
             let crosses_cell = is_in(&ranges.cells, start) && inner.contains('|');
@@ -287,19 +287,19 @@ fn is_tight(before: Option<char>, inner: &str) -> bool {
         && !inner.ends_with(|c: char| c.is_whitespace() || "([{“„‘«".contains(c))
 }
 
-/// The part of the range's first line before the range, and the part of its last line after the range.
+/// The text before the range on its first line, and the text after the range on its last line.
 fn line_around(body: &str, Range { start, end }: Range<usize>) -> (&str, &str) {
     let before = body[..start].rsplit('\n').next().unwrap_or_default();
     (before, body[end..].split('\n').next().unwrap_or_default())
 }
 
-/// Whether only spaces precede and follow the range on its first and last line.
+/// Whether the range shares its lines only with spaces, and with blockquote markers before it.
 fn has_own_lines(body: &str, range: Range<usize>) -> bool {
     let (before, after) = line_around(body, range);
     is_empty_line(before) && after.trim().is_empty()
 }
 
-/// Whether a line has only spaces and markers of quotes.
+/// Whether a line has only spaces and blockquote markers.
 fn is_empty_line(line: &str) -> bool {
     line.trim_start_matches([' ', '\t', '>']).trim().is_empty()
 }
@@ -324,7 +324,7 @@ fn has_empty_line(text: &str) -> bool {
 /// Elements of HTML whose content is code.
 const CODE_ELEMENTS: [&str; 4] = ["code", "pre", "kbd", "samp"];
 
-/// The ranges of a body that matter for comments, each in ascending order.
+/// The ranges of a body that determine where comments begin and end. Each list is in ascending order.
 struct BodyRanges {
     /// Code and formulas.
     code: Vec<Range<usize>>,
@@ -390,7 +390,7 @@ fn code_elements(body: &str, html: &[Range<usize>]) -> Vec<Range<usize>> {
     elements
 }
 
-/// The ranges in ascending order; those that overlap become one.
+/// Sorts the ranges, and merges ranges that overlap.
 fn merge(mut ranges: Vec<Range<usize>>) -> Vec<Range<usize>> {
     ranges.sort_unstable_by_key(|range| range.start);
     ranges.dedup_by(|next, last| {

@@ -12,7 +12,7 @@ use comrak::options::Options;
 use crate::source::{SourceText, parse_document};
 use frontdesk_typeset::math;
 
-/// Characters that can replace a dollar sign for the parser, which treats them as text.
+/// Control characters that can stand in for a dollar sign, because the parser treats them as text.
 const STAND_INS: Range<u8> = 1..9;
 
 /// Maximum number of times that the body is parsed again. Each time, one dollar sign of each paragraph

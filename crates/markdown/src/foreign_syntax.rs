@@ -95,7 +95,7 @@ fn attribute_list(text: &str, begins_line: bool, follows_link: bool) -> Option<&
         let is_expected = inner.starts_with(':')
             || begins_with_name
             || at == 0 && (follows_link || begins_line && list == text.trim_end());
-        // The parts with odd indexes are in quotes.
+        // Split at the quotes, and skip every other part, which is quoted.
         let mut unquoted = inner.strip_prefix(':').unwrap_or(inner).split(is_quote).step_by(2);
         let is_list = is_expected
             && unquoted.clone().any(|part| !part.trim().is_empty())
@@ -104,14 +104,14 @@ fn attribute_list(text: &str, begins_line: bool, follows_link: bool) -> Option<&
     })
 }
 
-/// Whether a word is a class, an id, or a pair whose value may be in quotes behind the word.
+/// Whether a word is a class, an id, or a key with `=`. A quoted value may follow the word.
 fn is_attribute(word: &str) -> bool {
     let is_name = |name: &str| name.starts_with(char::is_alphabetic);
     word.strip_prefix(['.', '#']).is_some_and(is_name)
         || word.split_once('=').is_some_and(|(key, _)| is_name(key))
 }
 
-/// Whether a character is a double quote, straight or as the page shows it in any language.
+/// Whether a character is a straight double quote, or a quotation mark that replaces it in some language.
 fn is_quote(c: char) -> bool {
     matches!(c, '"' | '“' | '”' | '„' | '«' | '»' | '「' | '」')
 }

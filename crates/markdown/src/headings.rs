@@ -7,7 +7,7 @@ use comrak::adapters::{HeadingAdapter, HeadingMeta};
 use comrak::nodes::Sourcepos;
 use frontdesk_forms::text::escape_html;
 
-/// Writes each heading with the next of the given ids, and with a link to itself.
+/// Renders each heading with the next of the given ids and a link to the heading.
 pub struct AnchoredHeadings(Mutex<std::vec::IntoIter<String>>);
 
 impl AnchoredHeadings {

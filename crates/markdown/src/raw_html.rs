@@ -55,7 +55,7 @@ pub fn has_image_without_alternative(html: &str) -> bool {
     })
 }
 
-/// The rest of a tag up to its `>`, with a space instead of each value in quotation marks.
+/// The text of a tag up to its `>`, with each quoted value replaced by a space.
 fn without_quoted_values(tag: &str) -> String {
     let mut rest = String::new();
     let mut quote = None;

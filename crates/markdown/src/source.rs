@@ -89,7 +89,7 @@ impl<'a> SourceText<'a> {
     pub fn raw_html(&self, node: Node<'_>, literal: &str, after: usize) -> Option<Range<usize>> {
         let data = node.data();
         let range = self.byte_range(data.sourcepos);
-        // Compare only the first line: in a quote, the lines of the source begin with markers.
+        // Compare only the first line: in a blockquote, further lines of the source begin with markers.
         let first_line = literal.split('\n').next().unwrap_or_default();
         let is_here = |range: &Range<usize>| self.text[range.clone()].starts_with(first_line);
         if !matches!(data.value, NodeValue::HtmlInline(_)) || range.as_ref().is_some_and(is_here) {
@@ -156,7 +156,7 @@ pub fn find_destination(text: &str) -> Option<Range<usize>> {
 /// any URL that is not empty.
 fn is_destination(written: &str, url: &str) -> bool {
     let written = written.strip_prefix('<').and_then(|rest| rest.strip_suffix('>')).unwrap_or(written);
-    // Few destinations contain escapes or entities, so do not decode these: assume that the URLs are equal.
+    // Do not decode escapes and entities, because they are rare: assume that such a destination is the URL.
     written == url || written.contains(['\\', '&']) && !url.is_empty()
 }
 
@@ -237,7 +237,7 @@ pub fn find_definition<'a>(mut lines: impl Iterator<Item = (usize, &'a str)>) ->
     Some(start + found.start..start + found.end)
 }
 
-/// A line and its offset without indentation and the markers of quotes and, with `has_items`, of list items.
+/// Strips indentation, blockquote markers and, with `has_items`, list markers. Adjusts the line's offset.
 pub fn without_markers((start, line): (usize, &str), has_items: bool) -> (usize, &str) {
     let mut rest = line.trim_start_matches([' ', '\t', '>']);
     loop {

@@ -14,7 +14,7 @@ use tokio::io::{
 /// A message that the SDK answers with the error "Invalid Request" and without an id.
 const INVALID_REQUEST: &[u8] = b"null";
 
-/// The method name in the replacement of a request from which only the id can be read.
+/// The method name of the request that replaces an unreadable one. The replacement keeps the id.
 pub const UNREADABLE: &str = "unreadable";
 
 /// Copies lines until the input ends or fails, or the output is closed. Repairs each line ([`repair_line`]).

@@ -19,7 +19,7 @@ use tokio_postgres_rustls::MakeRustlsConnect;
 
 use crate::server::Server;
 
-/// The time limit of a handshake beyond the connect timeouts, and the time limit for closing a connection.
+/// The time limit for closing a connection, and the time that a handshake may take beyond connect timeouts.
 const GRACE: Duration = Duration::from_secs(2);
 
 pub type OnNotification = Box<dyn FnMut() + Send>;

@@ -18,7 +18,7 @@ use tokio_postgres::tls::{ChannelBinding, TlsConnect, TlsStream};
 use tokio_postgres::types::{ToSql, Type};
 use tokio_postgres::{Client, Error};
 
-/// The facts that this process has detected about a pooler in front of a database.
+/// What this process has detected about a connection pooler in front of a database.
 #[derive(Default)]
 pub struct PoolerState {
     is_pooled: AtomicBool,
@@ -48,7 +48,7 @@ impl PoolerState {
         self.is_pooled.load(Ordering::Relaxed)
     }
 
-    /// Makes the process use connections as if there were a pooler, from now on.
+    /// From now on, makes this process use connections as if there were a pooler.
     pub fn set_pooled(&self) {
         self.is_pooled.store(true, Ordering::Relaxed);
     }
@@ -65,13 +65,13 @@ impl PoolerState {
         self.set_pooled();
     }
 
-    /// Whether this is the first call, so that the pooler must be logged.
+    /// Returns true only on the first call, so that the pooler is logged once.
     pub fn report(&self) -> bool {
         !self.is_reported.swap(true, Ordering::Relaxed)
     }
 }
 
-/// Why a transaction failed: the error of the statement that begins it, or of a later one.
+/// The error of a failed transaction: from the statement that begins it, or from a later statement.
 pub enum FailedPart {
     Begin(Error),
     Later(Error),
@@ -126,7 +126,7 @@ pub fn announced_process(client: &Client) -> i32 {
     let written = pin!(token.cancel_query_raw(&mut request, NoEncryption))
         .poll(&mut Context::from_waker(Waker::noop()));
     debug_assert!(matches!(written, Poll::Ready(Ok(()))), "writing to memory succeeds at once");
-    // The request consists of its length, a code, the process and a key, of 4 bytes each.
+    // The request has four fields of 4 bytes each: its length, a code, the process and a key.
     let process = request.0.last_chunk::<16>().and_then(|request| request[8..12].try_into().ok());
     process.map_or(0, i32::from_be_bytes)
 }

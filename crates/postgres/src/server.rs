@@ -23,7 +23,7 @@ use crate::pooler::PoolerState;
 pub struct Server(Arc<ConnectionSettings>, Arc<PoolerState>);
 
 impl PartialEq for Server {
-    /// Compares the URLs' settings, and not what was detected about a pooler.
+    /// Compares only the settings in the URLs. Ignores whether a pooler was detected.
     fn eq(&self, other: &Server) -> bool {
         self.0 == other.0
     }
@@ -85,7 +85,7 @@ impl Server {
                 _ => rest.push(parameter),
             }
         }
-        // Put the defaults first: of repeated parameters, the last one wins.
+        // Put the defaults first: if a parameter is repeated, the last one wins.
         let mut config: Config = format!("{base}?{KEEPALIVES}&{}", rest.join("&")).parse().map_err(
             |error: tokio_postgres::Error| {
                 let reason =

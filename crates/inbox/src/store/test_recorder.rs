@@ -7,10 +7,10 @@ use std::time::{Duration, Instant};
 use crate::store::sql::{Cell, Value};
 use crate::store::url::DatabaseUrl;
 
-/// The executions of each statement, by its text.
+/// The executions of each statement, keyed by the text of the statement.
 pub(super) type Recorded = BTreeMap<String, Executions>;
 
-/// The executions of a statement.
+/// Statistics of all executions of one statement.
 #[derive(Debug, Default)]
 pub(super) struct Executions {
     /// The maximum number of steps of SQLite's virtual machine in one execution.
@@ -18,7 +18,7 @@ pub(super) struct Executions {
     /// The number of different parameters in the execution with the most steps: lists of keys are padded with
     /// repeated values.
     pub different: i32,
-    /// The number of rows that the execution with the most steps read or changed.
+    /// The number of rows read or changed by the execution with the most steps.
     pub rows: i32,
     /// The duration of each execution.
     pub times: Vec<Duration>,

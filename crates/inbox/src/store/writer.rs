@@ -31,7 +31,7 @@ pub struct Events {
     pub queued: Notify,
     /// Signals that submissions are held because of a flood.
     pub flooded: Notify,
-    /// Signals that the limit for all visitors has stopped mails to visitors.
+    /// Signals that mails to visitors have reached the hourly limit for all visitors together.
     pub mails_limited: Notify,
 }
 
@@ -93,7 +93,7 @@ pub(super) fn start_thread(
     let created = place.file().map_or(Ok(()), create_folder);
     let database = match created.and_then(|()| DatabaseWriter::open(place, None)) {
         Ok(database) => Some(database),
-        // Start in spite of a temporary error such as a full disk, because pages need no inbox.
+        // Start despite a temporary error such as a full disk, because serving pages requires no inbox.
         Err(error) if error.is_temporary() => {
             queue.record_outcome(Some(error));
             None
@@ -194,7 +194,7 @@ impl Drop for AbandonOnDrop<'_> {
 struct WriterThread {
     url: DatabaseUrl,
     events: Arc<Events>,
-    /// The generator of ids. It outlives the open database, so that ids keep ascending after a reopening.
+    /// Generates ids. Outlives the open database, so that ids keep ascending when the database is reopened.
     ids: Ids,
     unresolved: Vec<UnresolvedCommit>,
     /// Copies SQLite's log; `None` for PostgreSQL. Declared before the database, because it must be dropped
@@ -333,7 +333,8 @@ impl WriterThread {
                 }
             };
             let outcome = database.commit(jobs, changes, &mut self.ids, &mut self.unresolved);
-            // The connection remains usable if the database was locked, the disk full or a row faulty.
+            // Reopen the database, except after errors that leave the connection usable: a locked database, a full
+            // disk or a faulty row.
             if outcome.as_ref().is_err_and(|error| {
                 !matches!(error, StoreError::Locked | StoreError::Full) && !error.is_caused_by_row()
             }) {

@@ -67,7 +67,7 @@ pub struct AttemptEnd {
 /// The reason why a channel does not deliver.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Obstacle {
-    /// Whether the channel is switched off because the receiver is gone. Otherwise, it is paused and probed.
+    /// True if the channel is switched off because the receiver is gone, false if it is paused and probed.
     pub off: bool,
     pub since: Timestamp,
     /// The receiver's reply or the error.
@@ -123,7 +123,7 @@ pub const HIGH_VOLUME_RANK: i64 = 128;
 pub struct DueDelivery {
     pub submission: Uuid,
     pub channel: String,
-    /// The priority of the delivery: those with lower ranks are sent first.
+    /// The priority of the delivery: deliveries with lower ranks are sent first.
     pub rank: i64,
     pub due_at: Timestamp,
     /// Whether the latest attempt is recorded as in progress. If the delivery is due, its lease has expired.
@@ -132,7 +132,7 @@ pub struct DueDelivery {
     pub attempts: u32,
     /// The number of failures since the delivery was queued.
     pub failures: u32,
-    /// The number of consecutive interrupted attempts, without one that is still recorded as in progress.
+    /// The number of consecutive interrupted attempts, not counting one that is recorded as in progress.
     pub interrupted: u32,
 }
 
@@ -147,7 +147,7 @@ impl DueDelivery {
         self.rank >= HIGH_VOLUME_RANK && !self.is_retry() && !self.is_sending
     }
 
-    /// Whether one of the leases in `under_way` is for this delivery, with any number of the attempt.
+    /// Whether one of the leases in `under_way` is for this delivery, whatever the number of its attempt.
     pub(crate) fn is_leased(&self, under_way: &[Lease]) -> bool {
         under_way.iter().any(|lease| lease.submission == self.submission && lease.channel == self.channel)
     }

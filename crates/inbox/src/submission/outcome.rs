@@ -54,14 +54,14 @@ named_enum! {
         /// Concerns the channel: no connection, a refused login, an exhausted daily quota. Any other
         /// notification would have failed as well.
         Channel = "channel",
-        /// A failure of the channel or of only this message: the error, such as HTTP 403, does not say which.
+        /// The error, such as HTTP 403, may concern the whole channel or only this notification.
         Unclear = "unclear",
         /// The receiver may have accepted the notification: it was sent completely, and the reply cannot be
         /// read. A retry may make a copy, so there is only one, after an hour at the earliest.
         Uncertain = "uncertain",
         /// A temporary refusal (SMTP 450, HTTP 429). The next notification may be accepted within seconds.
         Deferred = "deferred",
-        /// A failure of only this notification: the receiver works, but refused it this time.
+        /// Concerns only this notification: the receiver works, but refused it this time.
         Notification = "notice",
         /// Concerns only this notification: the receiver will never accept it, so it becomes a dead letter at
         /// once.

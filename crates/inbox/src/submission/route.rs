@@ -9,7 +9,7 @@ pub struct Route {
     pub name: String,
     /// The forms that the channel accepts; empty for all forms.
     pub forms: Vec<String>,
-    /// Which of the submissions to the accepted forms the channel gets; see [`choose`].
+    /// Determines which submissions to the accepted forms the channel gets; see [`choose`].
     pub when: Condition,
     /// Set if the receiver limits messages per day, as mail providers do. First attempts to deliver
     /// submissions from networks that exceed their daily allowance are then rate-limited.
@@ -44,18 +44,18 @@ impl Route {
         self.visitor.is_none() && self.takes(form)
     }
 
-    /// The channel's rule for sending `mail` to visitors who send this form; `None` if it does not send it.
+    /// The rule for sending `mail` to visitors who send this form; `None` if the channel sends no such mail.
     pub fn rule_for(&self, mail: VisitorMail, form: &str) -> Option<&VisitorRule> {
         self.visitor.as_ref().filter(|rule| rule.mail == mail && self.takes(form))
     }
 
-    /// Whether the channel, to the team or to visitors, is configured for this form.
+    /// Whether the channel is configured for this form. Channels to visitors count, too.
     fn takes(&self, form: &str) -> bool {
         self.forms.is_empty() || self.forms.iter().any(|name| name == form)
     }
 }
 
-/// Selects the submissions that a channel gets, among those to the forms that it accepts.
+/// Determines which of the submissions to its forms a channel gets.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub enum Condition {
     /// The submissions that match no other channel's condition.
@@ -75,7 +75,7 @@ pub fn choose<'r>(routes: &'r [Route], form: &str, fields: &[(String, FieldValue
     choose_by(routes, form, |name| fields.iter().find(|(field, _)| field == name).map(|(_, value)| value))
 }
 
-/// Like [`choose`], but calls `value` with the name of a field to get its value; `None` if it is missing.
+/// Like [`choose`], but looks up fields with `value`, which returns `None` for a missing field.
 pub(crate) fn choose_by<'r, 'v>(
     routes: &'r [Route],
     form: &str,

@@ -32,12 +32,12 @@ pub fn is_visitor_channel(name: &str) -> bool {
 }
 
 named_enum! {
-    /// An hourly limit on the mails sent to visitors. In metrics, its name is the value of a label.
+    /// An hourly limit on the mails sent to visitors. The name of the limit is a label value in metrics.
     #[derive(Clone, Copy, Debug, PartialEq, Eq)]
     pub enum MailLimit {
         /// Limits the rate of mails of one kind to all visitors together.
         All = "all",
-        /// Limits the rate of mails of all kinds that submissions from one network cause.
+        /// Limits the rate of mails of all kinds that are sent because of submissions from one network.
         Network = "network",
         /// Limits the rate of mails of all kinds to the addresses of one domain.
         Domain = "domain",
@@ -64,7 +64,7 @@ pub type LimitCounts = [usize; MailLimit::ALL.len()];
 pub struct HourlyLimits {
     /// Maximum number of mails of each kind per hour to all visitors together.
     pub all: u32,
-    /// Maximum number of mails of all kinds per hour that submissions from one network cause.
+    /// Maximum number of mails of all kinds per hour that are sent because of submissions from one network.
     pub network: Option<u32>,
     /// Maximum number of mails of all kinds per hour to the addresses of one domain. The domains of large
     /// mailbox providers have no limit.

@@ -25,14 +25,14 @@ pub struct Fixture {
     pub fresh: Fresh,
 }
 
-/// Channels with these names, for these forms; for all forms if `forms` is empty.
+/// Channels with these names that accept these forms. An empty `forms` means all forms.
 pub fn channels(names: &[&str], forms: &[&str]) -> Vec<Route> {
     let forms: Vec<String> = forms.iter().map(|form| (*form).to_owned()).collect();
     names.iter().map(|name| Route { forms: forms.clone(), ..Route::new(name) }).collect()
 }
 
 impl Fixture {
-    /// A store without channels, in the kind of database that the tests run with.
+    /// A store without channels, in SQLite or PostgreSQL, whichever the tests run with.
     pub fn new() -> Fixture {
         Fixture::with_options(|_| {})
     }

@@ -49,7 +49,7 @@ impl Fresh {
         }
     }
 
-    /// A separate connection, as another program would have.
+    /// Opens another connection to the database, as another program would.
     #[cfg(test)]
     pub(crate) fn sql(&self) -> Box<dyn Sql> {
         match &self.url {

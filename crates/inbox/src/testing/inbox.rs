@@ -34,7 +34,7 @@ impl Options {
         Options { url: url.into(), channels: Vec::new(), intake }
     }
 
-    /// Converts the options to the configuration of a batch, for which rspamd is not asked.
+    /// Converts the options to the configuration of a batch that requests no opinions from rspamd.
     pub(crate) fn batch_config(&self) -> BatchConfig {
         BatchConfig {
             options: self.intake.clone().into(),
@@ -101,7 +101,7 @@ pub fn by_rank(request: &ClaimRequest, candidates: Candidates) -> Vec<DueDeliver
     due
 }
 
-/// The steps of the delivery worker, each in a call of [`Store::change`] of its own.
+/// The steps of the delivery worker, each as a separate call of [`Store::change`].
 impl Store {
     /// Claims deliveries in the order of [`by_rank`].
     pub async fn claim_by_rank(

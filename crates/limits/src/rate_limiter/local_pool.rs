@@ -33,7 +33,7 @@ pub(super) struct LocalPool {
 }
 
 struct PoolEntry {
-    /// The time of the latest call of Redis from this runtime.
+    /// The time of the latest call to Redis from this runtime.
     called_at: Instant,
     connection: Option<MultiplexedConnection>,
     /// The time of the last attempt to open a connection.

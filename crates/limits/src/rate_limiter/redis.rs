@@ -38,7 +38,7 @@ const PROBE_INTERVAL: Duration = Duration::from_secs(1);
 /// previous one, up to the longest.
 const RECONNECT_PAUSES: [Duration; 2] = [Duration::from_millis(100), Duration::from_secs(5)];
 
-/// After a connection has lasted this long, the next delay before reconnecting is the minimum again.
+/// A connection that lasts at least this long resets the pause before reconnecting to the minimum.
 const STABLE_AFTER: Duration = Duration::from_secs(10);
 
 /// The upper bounds of the buckets of [`RedisMetrics::durations`], in microseconds.
@@ -132,7 +132,7 @@ impl RedisClient {
         let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build();
         let thread = std::thread::Builder::new().name("limits".into());
         match runtime.and_then(|runtime| thread.spawn(move || runtime.block_on(run))) {
-            // Only wait: the thread itself logs the result and stores the connection.
+            // Wait until the first attempt to connect has ended. The thread itself logs the result.
             Ok(_) => drop(first.recv_timeout(2 * CONNECT_TIMEOUT)),
             Err(error) => {
                 tracing::error!(%error, "could not start the thread for Redis; this server uses its own limits until it is restarted");
@@ -387,7 +387,7 @@ impl From<RedisError> for RedisFault {
         };
         const PASSWORD: &str = "it requires a different user or password from the one in `limits.shared_url`";
         let why = match error.kind() {
-            // Include the message, which comes from the operating system or the TLS library.
+            // Include the message: it comes from the operating system or the TLS library, not from Redis.
             ErrorKind::Io | ErrorKind::InvalidClientConfig => {
                 return RedisFault(format!("the connection failed: {error}").into());
             }

@@ -53,7 +53,7 @@ impl InboxReader {
         Ok(Readership { unread, last_use, is_read_here: opened > 0 && opened * 2 >= arrived })
     }
 
-    /// The time that the server stored under a name, such as that of the last digest.
+    /// The time that is stored under `name`, such as the time of the last digest; `None` if there is none.
     pub fn stored_time(&self, name: &str) -> Result<Option<Timestamp>, StoreError> {
         rows::stored_number(&*self.sql, name)?.map(rows::to_timestamp).transpose()
     }

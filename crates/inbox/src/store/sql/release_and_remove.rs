@@ -79,7 +79,7 @@ fn await_confirmation(
     if !channels.iter().any(|route| route.visitor.is_some()) {
         return Ok(false);
     }
-    // With PostgreSQL, lock the row: only one of several simultaneous releases asks for the confirmation.
+    // With PostgreSQL, lock the row, so that only one of several concurrent releases asks the visitor.
     let lock = tx.dialect().row_lock_clause();
     tx.query(&format!("SELECT 1 FROM submission WHERE id = ?1 {lock}"), values![id])?;
     let held = "SELECT form, coalesce((SELECT max(rank) FROM delivery WHERE submission = ?1), 0) AS rank
@@ -136,10 +136,10 @@ pub(in crate::store) fn accepted_among(
     ids: &[[u8; 16]],
     lock: &str,
 ) -> Result<Vec<[u8; 16]>, StoreError> {
-    // Query the intake first: the second query then finds a row that is processed between the two.
+    // Query the intake first: in the other order, both queries would miss a row that is processed in between.
     let mut found = sql.query_in("SELECT id FROM intake WHERE", "id", ids, lock)?;
     found.extend(sql.query_in("SELECT id FROM submission WHERE", "id", ids, lock)?);
-    // A row that is processed between the two queries is found by both.
+    // Remove duplicates: both queries find a row that is processed in between.
     let ids = found.iter().map(|row| row.get("id")).collect::<Result<BTreeSet<_>, StoreError>>()?;
     Ok(ids.into_iter().collect())
 }
@@ -162,7 +162,7 @@ pub(super) fn remove_submissions(tx: &dyn Sql, ids: &[[u8; 16]]) -> Result<Erase
         erased.attempts += 1;
         tried.insert(row.get::<String>("channel")?);
     }
-    // Clear the last answer of each channel, which may quote one of the submissions.
+    // Clear the stored answer of each channel, because it may quote a removed submission.
     for channel in tried {
         tx.execute("UPDATE channel SET answer = NULL WHERE name = ?1", values![channel])?;
     }

@@ -27,7 +27,7 @@ macro_rules! status {
 
 pub(super) const STATUS: &str = status!();
 
-/// A condition on deliveries: true for those to the team, false for mails to visitors.
+/// An SQL condition on deliveries: true for a delivery to the team, false for a mail to a visitor.
 macro_rules! to_team {
     () => {
         "substr(channel, 1, 8) <> 'visitor:'"
@@ -81,9 +81,9 @@ pub struct Filter {
     pub is_unread: bool,
     /// `true` selects only submissions that are marked as spam, and `false` only the others.
     pub is_spam: Option<bool>,
-    /// Selects only submissions that are assigned to this user; if the name is empty, to no user.
+    /// Selects only submissions that are assigned to this user. An empty name selects unassigned submissions.
     pub assignee: Option<String>,
-    /// Selects only submissions to come back to on this day or before, whether or not they are done.
+    /// Selects only submissions with a follow-up date on or before this day, whether or not they are done.
     pub follow_up_until: Option<Date>,
     pub limit: Option<usize>,
 }
@@ -149,7 +149,7 @@ pub(super) fn filter_condition(filter: &Filter) -> (String, Vec<Cell>) {
     (parts.join(" AND "), values)
 }
 
-/// The condition on `accepted s` for a status; see [`STATUS`].
+/// The SQL condition that selects the submissions with a status from `accepted s`; see [`STATUS`].
 fn status_condition(status: Status) -> &'static str {
     macro_rules! deliveries {
         ($condition:literal) => {
@@ -219,7 +219,7 @@ pub(super) fn read_submission(sql: &dyn Sql, row: &Row) -> Result<Submission, St
     })
 }
 
-/// Where a submission comes from; empty if that is unknown or encrypted.
+/// Reads the source of a lead; empty if the source is unknown or encrypted.
 fn read_lead(row: &Row) -> Result<LeadSource, StoreError> {
     let lead: Option<String> = row.get("lead")?;
     let damaged = || StoreError::Damaged("the source of the lead is not a JSON object");
@@ -283,7 +283,7 @@ pub(super) fn store_number(sql: &dyn Sql, name: &str, number: i64) -> Result<(),
     store_meta(sql, name, &number.to_be_bytes())
 }
 
-/// Stores a value under a name, in place of an earlier one.
+/// Stores a value under `name`, and replaces an earlier value.
 pub(super) fn store_meta(sql: &dyn Sql, name: &str, value: &[u8]) -> Result<(), StoreError> {
     let store = "INSERT INTO meta (name, value) VALUES (?1, ?2) ON CONFLICT (name) DO UPDATE SET value = ?2";
     sql.execute(store, values![name, value.to_vec()]).map(drop)
@@ -322,7 +322,7 @@ pub(crate) fn to_timestamp(milliseconds: i64) -> Result<Timestamp, StoreError> {
     Timestamp::from_millisecond(milliseconds).map_err(|_| StoreError::Damaged("a time is out of range"))
 }
 
-/// The smallest possible id for this Unix time in milliseconds; for a time before 1970, the smallest of all.
+/// The smallest possible id for this Unix time in milliseconds. A time before 1970 counts as zero.
 pub(super) fn first_id_at(millisecond: i64) -> [u8; 16] {
     let mut id = [0; 16];
     id[..6].copy_from_slice(&millisecond.max(0).to_be_bytes()[2..]);

@@ -21,11 +21,11 @@ pub const TRUSTED_LIFETIME: SignedDuration = SignedDuration::from_hours(24 * 30)
 /// A session or login link from the future is not valid: it was created while a clock was ahead, and would
 /// be valid for longer than others. The clocks of replicas may differ by this much.
 const CLOCK_TOLERANCE: SignedDuration = SignedDuration::from_mins(5);
-/// The use of a session is recorded at most this often.
+/// Minimum interval between two updates of a session's time of last use.
 pub const SESSION_TOUCH_INTERVAL: SignedDuration = SignedDuration::from_mins(1);
-/// Maximum number of a user's unused login links that a command printed. A new link replaces the oldest.
+/// Maximum number of unused printed login links per user. A new link replaces the oldest.
 const MAX_LOGINS: usize = 20;
-/// Maximum number of a user's sessions. A new one replaces the least recently used one.
+/// Maximum number of sessions per user. A new session replaces the least recently used one.
 const MAX_SESSIONS: usize = 100;
 /// Maximum number of valid login links of a user that mails contain. No more are created until one expires or
 /// is used.
@@ -42,7 +42,7 @@ pub struct Session {
     pub is_mailed: bool,
     /// Whether the session lasts for [`TRUSTED_LIFETIME`].
     pub is_trusted: bool,
-    /// The browser in words; empty if it is not known.
+    /// A short description of the browser, for operators; empty if the browser is unknown.
     pub client: String,
 }
 

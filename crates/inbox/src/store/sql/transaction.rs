@@ -79,7 +79,7 @@ pub(super) fn announce(sql: &dyn Sql) -> Result<(), StoreError> {
 /// Clock differences smaller than this are ignored, because leases last far longer.
 const NEGLIGIBLE: SignedDuration = SignedDuration::from_secs(1);
 
-/// The time by the database server's clock; `None` if the database is a file.
+/// The current time of the database server's clock; `None` if the database is a SQLite file.
 fn server_time(sql: &dyn Sql) -> Result<Option<Timestamp>, StoreError> {
     if sql.dialect() == Dialect::Sqlite {
         return Ok(None);
@@ -113,7 +113,7 @@ pub struct Transaction<'a> {
 }
 
 impl Transaction<'_> {
-    /// The time by the database server's clock; `None` with SQLite.
+    /// The current time of the database server's clock; `None` with SQLite.
     pub fn server_time(&self) -> Result<Option<Timestamp>, StoreError> {
         server_time(self.sql)
     }
@@ -129,7 +129,7 @@ impl Transaction<'_> {
         rows::stored_number(self.sql, name)?.map(rows::to_timestamp).transpose()
     }
 
-    /// Stores a time under a name, in place of an earlier one, with millisecond precision.
+    /// Stores a time under `name` with millisecond precision, and replaces an earlier time.
     pub fn store_time(&self, name: &str, at: Timestamp) -> Result<(), StoreError> {
         rows::store_number(self.sql, name, at.as_millisecond())
     }
@@ -144,12 +144,12 @@ impl Transaction<'_> {
         Ok(self.sql.execute(advance, values![name, at, latest])? == 1)
     }
 
-    /// Converts a time by this machine's clock to the database's clock.
+    /// Converts a time of this machine's clock to the corresponding time of the database's clock.
     pub fn to_database_time(&self, ours: Timestamp) -> Timestamp {
         ours.saturating_add(self.ahead).unwrap_or(ours)
     }
 
-    /// Converts a time by the database's clock to this machine's clock.
+    /// Converts a time of the database's clock to the corresponding time of this machine's clock.
     pub(super) fn to_our_time(&self, theirs: Timestamp) -> Timestamp {
         theirs.saturating_sub(self.ahead).unwrap_or(theirs)
     }

@@ -27,7 +27,7 @@ const LONGEST_WAIT: i64 = 90 * DAY_IN_MILLISECONDS;
 /// An episode is a period in which [`MailLimit::All`] is used up. It ends once no mail has exceeded the limit
 /// for this long.
 const EPISODE_GAP: i64 = HOUR;
-/// How often, at most, to store that mails still exceed [`MailLimit::All`], in milliseconds.
+/// Minimum interval between two updates of [`LIMITED_AT`] during an episode, in milliseconds.
 const EPISODE_PRECISION: i64 = 60 * 1000;
 /// Keys under which the inbox stores the beginning and the end of the latest episode in which
 /// [`MailLimit::All`] was used up, and the beginning of the latest one that the team has been notified of.
@@ -72,10 +72,10 @@ pub enum MailFate {
     },
 }
 
-/// The row of `visitor_rate` to store once one more mail counts towards its limit.
+/// The new row of `visitor_rate` for one limit, to be stored when the mail is queued.
 struct MailCharge {
     key: Hash,
-    /// When no mail counts towards the limit any more, as Unix time in microseconds.
+    /// When the limit will be completely unused again, as Unix time in microseconds.
     rested: i64,
 }
 
@@ -128,7 +128,7 @@ impl Transaction<'_> {
         request: &MailRequest<'_>,
     ) -> Result<Result<Vec<MailCharge>, MailFate>, StoreError> {
         if self.sql.dialect() == Dialect::Postgres {
-            // Replicas queue mails one after the other, so that the limits hold and no rows deadlock.
+            // Let replicas queue mails one at a time, so that they keep to the limits and do not deadlock.
             let lock = "SELECT pg_advisory_xact_lock(hashtextextended('frontdesk visitor mails ' || current_schema(), 0))";
             self.sql.query(lock, &[])?;
         }

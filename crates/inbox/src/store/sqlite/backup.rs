@@ -36,7 +36,7 @@ pub struct Backup {
 
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Restored {
-    /// The restored inbox before its first use: a server that opens it makes the file slightly larger.
+    /// Describes the restored inbox before its first use. The file grows slightly when a server opens it.
     pub backup: Backup,
     /// The new path of the inbox that was replaced, if there was one.
     pub kept: Option<PathBuf>,
@@ -185,7 +185,7 @@ fn copy_database(source: &Path, partial: &PartialFile) -> Result<Contents> {
 /// Adds the digest of `contents` to a backup that has none. Does not sync the file.
 fn record_digest(file: &Path, contents: &Contents) -> Result<()> {
     let connection = connect(file, OpenFlags::SQLITE_OPEN_READ_WRITE)?;
-    // The file is synced later, before it gets its final name.
+    // Do not sync here: the file is synced later, before it is renamed to its target.
     connection.pragma_update(None, "synchronous", "off")?;
     connection.execute("INSERT INTO meta (name, value) VALUES (?1, ?2)", params![DIGEST, contents.digest])?;
     Ok(())
@@ -388,12 +388,12 @@ fn refuse_the_inbox(database: &Path, file: &Path) -> Result<()> {
     if named || same { Err(BackupError::IsTheInbox(file.to_owned())) } else { Ok(()) }
 }
 
-/// A temporary file beside its target. Dropping this removes the file unless it has got its final name.
+/// A temporary file beside its target. Dropping this removes the file unless it has been renamed.
 struct PartialFile {
     path: PathBuf,
-    /// Locked against other backups and restores. SQLite does not use this kind of lock.
+    /// Locked to exclude other backups and restores. SQLite uses another kind of lock, so it is not affected.
     file: File,
-    /// Whether the file has its final name. A file at `path` then belongs to another process.
+    /// Whether the file has been renamed to its target. A file at `path` then belongs to another process.
     finished: bool,
 }
 
@@ -437,7 +437,7 @@ impl PartialFile {
 }
 
 impl Drop for PartialFile {
-    /// Removes the file and its logs, unless the file has its final name. Ignores errors.
+    /// Removes the file and its logs, unless the file has been renamed to its target. Ignores errors.
     fn drop(&mut self) {
         if !self.finished {
             let _ = fs::remove_file(&self.path);

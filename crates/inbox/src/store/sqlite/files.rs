@@ -51,7 +51,7 @@ pub(super) fn disappeared(path: &Path) -> StoreError {
     StoreError::io(path, io::Error::new(io::ErrorKind::NotFound, DISAPPEARED))
 }
 
-/// The error for a database in whose place there is now another inbox.
+/// The error for a database that has been replaced with another inbox.
 pub(super) fn supplanted(path: &Path) -> StoreError {
     StoreError::io(path, io::Error::other(SUPPLANTED))
 }
@@ -64,7 +64,7 @@ pub(crate) fn create_folder(path: &Path) -> Result<(), StoreError> {
     let missing: Vec<&Path> = folder.ancestors().take_while(|ancestor| !ancestor.exists()).collect();
     let created = DirBuilder::new().recursive(true).mode(0o700).create(folder);
     created.map_err(|error| StoreError::io(folder, error))?;
-    // A new name is durable once its parent folder is synced.
+    // A new folder is durable only once its parent folder is synced.
     missing.into_iter().filter_map(Path::parent).try_for_each(sync_folder)
 }
 
@@ -98,7 +98,7 @@ pub(super) fn file_id(path: &Path) -> io::Result<FileId> {
     Ok((metadata.dev(), metadata.ino()))
 }
 
-/// Identifies the files that were opened: the database, its log and its shared memory.
+/// Identifies the open files of a database: the database itself, its log and its shared memory.
 #[derive(Clone)]
 pub(crate) struct DatabaseFiles {
     files: [(PathBuf, FileId); 3],

@@ -23,9 +23,9 @@ const COPY_AFTER_ROWS: u64 = 6144;
 /// The copier stops after a pass that copied at most this many pages: the writer then has about as few left
 /// to copy.
 const MAX_REST_PAGES: i64 = 128;
-/// The lowered priority of the copier's thread: visitors who wait for the writer come before the copy.
+/// The increase of the thread's nice value, so that copying slows the writer, which visitors wait for, less.
 const NICE: i32 = 10;
-/// The maximum number of passes over the log, which may grow faster than it is copied under heavy load.
+/// Maximum number of passes over the log. Under heavy load, the log may grow faster than it is copied.
 const MAX_PASSES: usize = 8;
 
 /// Decides when to copy the log. Dropping the copier ends its thread. Drop it before the database, so that
@@ -46,12 +46,12 @@ impl Copier {
         Copier::with_threshold(COPY_AFTER_ROWS, path)
     }
 
-    /// Starts copying after `many` changed rows.
+    /// Creates a copier that starts to copy the log once at least `many` rows have changed.
     fn with_threshold(many: u64, path: &Path) -> Copier {
         Copier { path: path.to_owned(), many, changes: 0, thread: None, stop: Arc::default() }
     }
 
-    /// Whether the log is being copied; false once [`Self::after_commit`] has returned true.
+    /// True from the start of the copying thread until [`Self::after_commit`] returns true.
     pub(crate) fn is_running(&self) -> bool {
         self.thread.is_some()
     }
