@@ -21,7 +21,7 @@ pub struct ScriptReply {
 }
 
 impl LimitRule {
-    /// Takes the quotas from the options. The quota for a network is raised to at least that for a source.
+    /// Takes the quotas from the options. Raises a network's quota to at least the quota of a source.
     pub fn new(options: &LimitOptions) -> LimitRule {
         let network = options.network.at_least(options.source);
         LimitRule {

@@ -21,7 +21,7 @@ const PERCENT: &str = "%%";
 /// A body without comments.
 pub struct Uncommented<'a> {
     pub body: Cow<'a, str>,
-    /// Warnings with hints, and with lines of the original, counted from 1.
+    /// Warnings with hints, and with line numbers in the original body, counted from 1.
     pub warnings: Vec<(usize, String, &'static str)>,
     /// For each removed line, the number of the next line that remains in `body`.
     left_out: Vec<usize>,
@@ -331,7 +331,7 @@ struct BodyRanges {
     /// Indented code and elements of HTML, also in `code`. A comment that begins its line may end in these:
     /// they may be part of the comment.
     loose: Vec<Range<usize>>,
-    /// HTML, in which comments of templates are removed, but `%%` does not begin a comment.
+    /// HTML, where template comments are removed but `%%` does not begin a comment.
     html: Vec<Range<usize>>,
     /// Paragraphs, headings and cells of tables.
     texts: Vec<Range<usize>>,

@@ -24,7 +24,7 @@ use tokio::sync::Mutex;
 const MAX_MESSAGE: usize = 1 << 20;
 /// The size of the buffer between standard input and the SDK, in bytes.
 const PIPE_BYTES: usize = 64 << 10;
-/// The stack size of the threads that run tools, in bytes: the same as of a main thread on Linux.
+/// The stack size of the threads that run tools, in bytes: the default for a main thread on Linux.
 const STACK_SIZE: usize = 8 << 20;
 
 /// The name, version and instructions that the server sends when a session begins.
@@ -136,7 +136,7 @@ impl ServerHandler for McpServer {
             .with_instructions(about.instructions)
     }
 
-    /// All revisions except 2025-03-26, which requires that servers accept batches: the SDK accepts none.
+    /// All revisions except 2025-03-26, which requires servers to accept batches. The SDK accepts none.
     fn supported_protocol_versions(&self) -> Cow<'static, [ProtocolVersion]> {
         let known = ProtocolVersion::KNOWN_VERSIONS.iter();
         known.filter(|version| **version != ProtocolVersion::V_2025_03_26).cloned().collect()

@@ -18,7 +18,7 @@ use tokio_postgres::tls::{ChannelBinding, TlsConnect, TlsStream};
 use tokio_postgres::types::{ToSql, Type};
 use tokio_postgres::{Client, Error};
 
-/// What this process has detected about a connection pooler in front of a database.
+/// The detected properties of a connection pooler in front of a database.
 #[derive(Default)]
 pub struct PoolerState {
     is_pooled: AtomicBool,
@@ -36,7 +36,7 @@ pub struct Described {
 }
 
 impl Described {
-    /// Pairs each value with the type of its parameter. Drops values in excess of the parameters.
+    /// Pairs each value with the type of its parameter. Drops surplus values.
     pub fn bind<'a, T: ToSql + Sync>(&self, values: &'a [T]) -> Vec<(&'a (dyn ToSql + Sync), Type)> {
         let value = |(value, kind): (&'a T, &Type)| (value as &(dyn ToSql + Sync), kind.clone());
         values.iter().zip(&self.parameters).map(value).collect()

@@ -22,7 +22,7 @@ const TRIM_THRESHOLD: libc::c_int = 16 << 20;
 #[cfg(target_env = "gnu")]
 const MAX_RELEASERS: libc::c_int = 32;
 
-/// A multiple of the size of a page, on all systems.
+/// A length in bytes that is a multiple of the page size on every system.
 #[cfg(target_env = "gnu")]
 const PAGES: usize = 64 << 10;
 
@@ -78,12 +78,12 @@ fn release_ends() {
         let spawn = |_| {
             let ended = ended.clone();
             let run = move || {
-                // One after another: the blocks of all would need much address space.
+                // Allocate on one thread at a time, because the blocks need much address space.
                 let own_turn = turn.lock();
                 release_end();
                 drop(own_turn);
                 let _ = ended.send(());
-                // Keep the arena until all threads have theirs.
+                // Wait until all threads have run, because a new thread could reuse this thread's arena.
                 drop(gate.lock());
             };
             std::thread::Builder::new().stack_size(64 << 10).spawn_scoped(scope, run).ok()
@@ -99,7 +99,7 @@ fn release_ends() {
 #[cfg(target_env = "gnu")]
 fn release_end() {
     let length = usize::try_from(BLOCK_LENGTH).unwrap_or(0);
-    // Hold each block until the end: if one were freed earlier, the next would take its place.
+    // Hold all blocks until the end: the next allocation would reuse a block that was freed earlier.
     let mut held = Vec::new();
     for _ in 0..TRIM_THRESHOLD / BLOCK_LENGTH {
         let mut block = Vec::<u8>::new();

@@ -102,7 +102,7 @@ impl<I: PartialEq + Send + Sync, O: Clone + Send + Sync> MemoMap<I, O> {
         self.0.get(key).map(|(_, output)| output)
     }
 
-    /// Like [`Self::get`], with the inputs, to change them or the result in place.
+    /// The inputs and the last result for the key, to be changed in place.
     pub fn get_mut(&mut self, key: &str) -> Option<&mut (I, O)> {
         self.0.get_mut(key)
     }

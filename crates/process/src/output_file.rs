@@ -8,7 +8,7 @@ use std::path::{Path, PathBuf};
 use rustix::fs::{CWD, RenameFlags, renameat_with};
 use rustix::io::Errno;
 
-/// Ends the name of a file until the file is complete.
+/// The suffix of the file's name until the file is complete.
 const PARTIAL: &str = ".partial";
 
 /// Calls `write` with a file that only its owner can read, and returns its result. The file's name ends with
@@ -25,7 +25,7 @@ pub fn write_to_file<T, E: From<io::Error>>(
     if exists && !force {
         return Err(io::Error::from(io::ErrorKind::AlreadyExists).into());
     }
-    // A symbolic link stays, and its target is replaced, unless it has none.
+    // Replace the target of a symbolic link instead of the link, unless the link is broken.
     let target = Some(path).filter(|_| exists).and_then(|path| fs::canonicalize(path).ok());
     let target = target.unwrap_or_else(|| path.to_owned());
     if fs::metadata(&target).is_ok_and(|found| !found.is_file() && !found.is_dir()) {

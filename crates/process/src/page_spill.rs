@@ -52,7 +52,7 @@ impl PageSpill {
         self.is_active.store(total >= self.min_total, Ordering::Relaxed);
     }
 
-    /// Whether pages that are stored now go to disk.
+    /// Whether [`Self::store`] currently moves pages to disk.
     pub fn is_active(&self) -> bool {
         self.is_active.load(Ordering::Relaxed)
     }

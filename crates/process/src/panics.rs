@@ -205,7 +205,7 @@ pub fn resume(panic: Panic) -> ! {
     panic::panic_any(panic)
 }
 
-/// Like [`catch`], for a future: returns the panic of any poll. The future is not polled again after that.
+/// Like [`catch`], for a future. If a poll panics, returns the panic and does not poll the future again.
 pub fn catch_async<F: Future>(part: Part, future: F) -> impl Future<Output = Result<F::Output, Panic>> {
     let mut future = Box::pin(future);
     std::future::poll_fn(move |context| match catch(part, || future.as_mut().poll(context)) {

@@ -70,7 +70,7 @@ impl DiskFile {
             };
             hasher.update(&window[before..]);
             length += count as u64;
-            // Only the beginning of a file shows whether its format explains a name that keys have.
+            // Ignore `ContentMark::KeyName` in later windows: only the beginning of a file shows its format.
             let is_start = length == count as u64;
             let found_here = examine(&found.path_in_folder, &window);
             mark = mark.or(found_here.filter(|mark| is_start || *mark != ContentMark::KeyName));

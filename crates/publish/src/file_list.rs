@@ -46,7 +46,7 @@ pub struct FoundFile {
     /// The canonical path: absolute, with all symbolic links resolved.
     pub canonical_path: PathBuf,
     pub metadata: Metadata,
-    /// The users who may read the file through the folders above it, as the read bits of a mode.
+    /// The read bits of the file's mode, minus those of users who cannot enter a folder above the file.
     pub readers: u32,
     /// Whether `site.publish` lists the file.
     pub is_listed: bool,
@@ -97,7 +97,7 @@ fn open_with_flags(at: &Path, listed: &Metadata, flags: OFlags) -> Result<io::Re
     if identity(&found) == identity(listed) { Ok(Ok(file)) } else { Err(FileChanged) }
 }
 
-/// The folders whose files a load may publish: those of a site, or the output folder of a site generator.
+/// The folders with the files to publish: a site's folders, or the output folder of a site generator.
 pub struct ServedFolders<'a> {
     /// The site's folder, or the output folder of a site generator.
     root: &'a Path,
@@ -112,7 +112,7 @@ pub struct ServedFolders<'a> {
     pub has_changed: bool,
     /// The error if symbolic links lead to more than `MAX_LINKED` files and folders.
     pub limit_fault: Option<Fault>,
-    /// The errors about rules of other servers that restrict access to files which are published.
+    /// The errors about published files that the access rules of another server would protect.
     pub access_faults: Vec<Fault>,
 }
 
@@ -222,7 +222,7 @@ impl<'a> ServedFolders<'a> {
         let folders = file.path_in_site.match_indices('/').map(|(at, _)| &file.path_in_site[..=at]);
         let mode_of = |folder: &str| Some((folder.to_owned(), *self.modes.get(folder)?));
         let is_closed = |(_, mode): &(String, u32)| !audience.includes(restrict_readers(0o444, *mode));
-        // Record the outermost folder that excludes the audience, instead of each file in that folder.
+        // If the audience cannot enter a folder, record the outermost such folder instead of its files.
         let closed = folders.filter_map(mode_of).find(is_closed);
         let (name, mode) = closed.unwrap_or_else(|| (file.path_in_site.clone(), file.metadata.mode()));
         let path = (self.served_path)(&name);
@@ -514,7 +514,7 @@ impl FolderListing<'_, '_, '_> {
         let has_settings = || (!is_folder && has_settings(name, at)).then_some(HostingFile::Configuration);
         match HostingFile::from_name(name, is_folder).or_else(has_settings) {
             Some(HostingFile::Rules) if is_build => {
-                // The server applies the rules of a build, so do not list the file as excluded.
+                // The server applies these rules itself, so do not list the file as excluded.
                 self.publication.refuse(place, &ExclusionReason::Hosting);
                 return true;
             }

@@ -45,7 +45,7 @@ pub fn is_fingerprinted(name: &str) -> bool {
     })
 }
 
-/// The length in hexadecimal digits of MongoDB's ids of documents, which do not depend on the content.
+/// The number of hexadecimal digits in a MongoDB document id, which does not depend on the content.
 const OBJECT_ID: usize = 24;
 
 /// Whether a part of a name is a date without separators, with up to three letters or digits after it, as in

@@ -41,7 +41,7 @@ const OVERRIDES: [(&str, &str); 31] = [
     ("zst", "application/zstd"),
     ("usdz", "model/vnd.usdz+zip"),
     ("sqlite", "application/vnd.sqlite3"),
-    // Registered by IANA; `mime_guess` has types that other programs once used.
+    // Registered by IANA; `mime_guess` returns the types of other formats with these extensions.
     ("obj", "model/obj"),
     ("stl", "model/stl"),
     // Apple's devices offer to install a profile of this type.
@@ -53,7 +53,7 @@ const OVERRIDES: [(&str, &str); 31] = [
     ("ndjson", "text/plain"),
     // Shaders: `WebGPU` loads them as text.
     ("wgsl", "text/wgsl"),
-    // Plain text: subtitles, bibliographies, patches, and documents of Org and Mermaid.
+    // Plain text: subtitles, bibliographies, patches, and Org and Mermaid documents.
     ("ass", "text/plain"),
     ("bib", "text/plain"),
     ("diff", "text/plain"),

@@ -105,7 +105,7 @@ impl ExclusionReason {
     }
 }
 
-/// The files in a folder that decide whether the other files in it are excluded.
+/// Whether a folder contains the files that cause other files in it to be excluded.
 #[derive(Debug, Clone, Copy, Default)]
 pub(crate) struct Siblings {
     /// Whether the folder contains a `frontdesk.toml`, in upper or lower case.
@@ -128,17 +128,17 @@ impl Siblings {
 
 const CONFIGURATION: &str = "frontdesk.toml";
 
-/// The endings of files that editors, patches, package managers and interrupted programs leave behind.
+/// File name endings of leftovers from editors, patches, package managers and interrupted programs.
 #[rustfmt::skip]
 const LEFTOVERS: [&str; 19] = [
     "~", ".bak", ".backup", ".crdownload", ".dpkg-dist", ".dpkg-new", ".dpkg-old", ".old", ".orig", ".part",
     ".partial", ".rej", ".rpmnew", ".rpmsave", ".save", ".swo", ".swp", ".temp", ".tmp",
 ];
 
-/// The endings of containers of private keys: PKCS #12, Java, PuTTY and KeePass.
+/// File name endings of private keys and key stores: PKCS #12, Java, PuTTY and KeePass.
 const KEY_FILES: [&str; 6] = [".jks", ".kdbx", ".keystore", ".p12", ".pfx", ".ppk"];
 
-/// The endings of ASP, JSP and PHP programs, which other web servers run when a client requests them.
+/// File name endings of ASP, JSP and PHP programs, which other web servers run when a client requests them.
 const SERVER_CODE: [&str; 9] =
     [".asp", ".aspx", ".jsp", ".php", ".php5", ".php7", ".php8", ".phps", ".phtml"];
 
@@ -217,7 +217,7 @@ impl Audience {
         [Self::Others, Self::Group].into_iter().find(|audience| has(*audience)).unwrap_or(Self::Owner)
     }
 
-    /// Whether all of this audience may read a file with these read bits. Always true for the owner.
+    /// Whether every user in this audience may read a file with this mode. Always true for the owner.
     pub fn includes(self, mode: u32) -> bool {
         match self {
             Self::Others => mode & 0o004 != 0,
@@ -269,7 +269,7 @@ pub struct PublicationResult {
 }
 
 impl<'a> Publication<'a> {
-    /// Parses the entries of `site.publish`. So far, no file is excluded, and no entry is used.
+    /// Parses the entries of `site.publish`. The result starts without excluded files.
     pub fn new(options: &'a PublicationOptions) -> Self {
         let entries = options.publish.iter().flat_map(|publish| &publish.value);
         let patterns: Vec<PathPattern> = entries.map(|entry| PathPattern::new(entry)).collect();

@@ -4,7 +4,7 @@
 /// Template syntax, found outside of code, that a site generator would have replaced.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct TemplateSyntax {
-    /// The characters with which the syntax begins, such as `{{`.
+    /// The characters that begin the syntax, such as `{{`.
     pub kind: String,
     /// The line, counted from 1.
     pub line: usize,

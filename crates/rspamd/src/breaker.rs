@@ -20,7 +20,7 @@ pub(crate) struct Breaker {
 struct Pause {
     length: Duration,
     ends_at: Instant,
-    /// Whether the one request after the pause is queued or in progress.
+    /// Whether the trial request after the pause is queued or in progress.
     is_on_trial: bool,
 }
 

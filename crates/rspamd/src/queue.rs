@@ -22,7 +22,7 @@ const CAPACITY: usize = 256;
 /// The maximum number of concurrent requests to rspamd.
 const CONCURRENCY: usize = 8;
 
-/// A submission for which rspamd is asked for an opinion.
+/// A request for rspamd's opinion on a submission.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct OpinionRequest {
     pub id: Uuid,

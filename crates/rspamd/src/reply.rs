@@ -7,7 +7,7 @@ use serde::Deserialize;
 /// Maximum number of rules that an opinion names.
 const MAX_RULES: usize = 4;
 const MAX_RULE_CHARS: usize = 40;
-/// The largest number of points that is shown.
+/// The maximum number of points to show. Larger numbers are shown as this one.
 const MAX_POINTS: f64 = 9999.0;
 
 /// The verdict of rspamd on a submission.
@@ -19,7 +19,7 @@ pub enum Opinion {
     Spam(String),
 }
 
-/// The members of rspamd's reply that are used.
+/// rspamd's reply, without the members that are not used.
 #[derive(Deserialize)]
 struct Reply {
     action: String,

@@ -33,9 +33,9 @@ const POINTS_PER_UNIT: f64 = 20.0;
 const MARKED: f64 = 50.0;
 /// The share of honest texts that may be marked when the points are fitted.
 const MAX_WRONG: f64 = 0.06;
-/// The strength with which weights are drawn towards their priors, as a number of texts.
+/// How strongly weights are drawn towards their priors, as a number of texts.
 const STRENGTH: f64 = 4.0;
-/// The strength with which the weights of letter sequences are drawn towards zero, as a number of texts.
+/// How strongly the weights of letter sequences are drawn towards zero, as a number of texts.
 const SEQUENCE_STRENGTH: f64 = 0.1;
 const STEPS: usize = 400;
 
@@ -168,7 +168,7 @@ fn odds(text: &Text, model: &Model) -> f64 {
     features + wording + model.base
 }
 
-/// The log-odds above which a share of [`MAX_WRONG`] of the honest texts lies.
+/// The log-odds that at most a share of [`MAX_WRONG`] of the honest texts exceeds.
 fn threshold(judged: &[(f64, &Text)]) -> f64 {
     let mut ham: Vec<f64> = judged.iter().filter(|(_, text)| !text.is_spam).map(|(odds, _)| *odds).collect();
     ham.sort_unstable_by(f64::total_cmp);

@@ -50,7 +50,7 @@ impl Sieve {
     }
 }
 
-/// The domain without dots at its end, and those of its parent domains that have at least two labels.
+/// The domain without trailing dots, followed by its parent domains that have at least two labels.
 fn domain_and_parents<'a>(domain: &'a str) -> impl Iterator<Item = &'a str> {
     std::iter::successors(Some(domain.trim_end_matches('.')), |name: &&'a str| {
         let (_, parent) = name.split_once('.')?;

@@ -40,7 +40,7 @@ named_enum! {
         Link = "link",
         /// A link leads to the domain of an e-mail address that is not from a provider of free mailboxes.
         OwnLink = "own-link",
-        /// An e-mail address is not from a provider of free mailboxes.
+        /// At least one e-mail address is not from a provider of free mailboxes.
         CompanyAddress = "company-address",
         /// The text has no question mark.
         NoQuestion = "no-question",

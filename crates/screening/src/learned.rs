@@ -19,7 +19,7 @@ use std::collections::{HashMap, HashSet};
 use std::hash::{BuildHasherDefault, Hasher};
 use std::time::Duration;
 
-/// Maximum number of tokens of a lesson. Of longer texts, the beginning and the end are kept.
+/// Maximum number of tokens of a lesson. For a longer text, only the beginning and the end are kept.
 pub const MAX_TOKENS: usize = 400;
 /// Maximum number of lessons: about 5 MB in the database.
 pub const MAX_LESSONS: usize = 3000;
@@ -32,9 +32,9 @@ const MIN_SPAM: f64 = 4.0;
 const MIN_HONEST: f64 = 4.0;
 /// Added to each count, so that rare tokens have little influence.
 const SMOOTHING: f64 = 0.5;
-/// Points for a unit of the combined logarithm of the odds, see [`average`].
+/// Points per unit of the combined log-odds; see [`average`].
 const POINTS_PER_UNIT: f64 = 9.0;
-/// The weight of the odds of words; that of features is 1.
+/// The weight of the odds of words. The odds of features have the weight 1.
 const WORDS_SHARE: f64 = 0.6;
 /// Minimum sum of the weights of the lessons that contain a word. Rarer words do not count.
 const MIN_LESSONS_OF_WORD: f64 = 1.5;
@@ -49,7 +49,7 @@ pub const MIN_POINTS: i32 = -12;
 const WEAK_LESSON_WEIGHT: f64 = 0.4;
 /// The number of a lesson's smallest word tokens that are compared to find near-duplicates.
 const SKETCH_TOKENS: usize = 6;
-/// Of the [`SKETCH_TOKENS`] compared tokens, two lessons of one kind must share this many to count as one.
+/// Two lessons of one kind count as one if they share this many of their [`SKETCH_TOKENS`] tokens.
 const MIN_SHARED_TOKENS: usize = 5;
 
 /// The operator's decision from which the model learns.

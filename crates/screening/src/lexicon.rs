@@ -14,7 +14,7 @@ use super::fault::LexiconFault;
 use super::features::{self, FeatureId, FeatureKind, FeatureSet, Shape};
 use super::text::{PREFIX_LENGTHS, Token, Tokenizer, Word, extend_hash};
 
-/// The names and contents of the lexicon's files for single languages, which are part of the binary.
+/// The built-in files of the lexicon, one for each language, with their names and contents.
 pub(super) const BUILT_IN: [(&str, &str); 22] = [
     ("ar.toml", include_str!("../lexicon/ar.toml")),
     ("cs.toml", include_str!("../lexicon/cs.toml")),
@@ -55,7 +55,7 @@ const UNKNOWN: Id = 0;
 const BREAK: Id = Id::MAX;
 /// Maximum number of files with frequent words: languages are bits of a `u32`.
 const MAX_LANGUAGES: u32 = 32;
-/// A text with fewer frequent words of every language than this counts as a text in all languages.
+/// A text counts as a text in all languages if it has fewer frequent words than this in each of them.
 const MIN_COMMON: u32 = 3;
 /// A text also counts as a text in another language if its number of frequent words of that language is at
 /// least this percentage of the number for its main language.

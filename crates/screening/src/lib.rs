@@ -237,7 +237,7 @@ pub fn screen_with(
     score_findings(findings, options)
 }
 
-/// The model of the operator's decisions, and the key with which its tokens are hashed.
+/// The model of the operator's decisions, and the key for hashing its tokens.
 #[derive(Debug)]
 pub struct Learned {
     pub model: LearnedModel,

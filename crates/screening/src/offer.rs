@@ -19,7 +19,7 @@ const MANY_STEPS: usize = 3;
 /// Maximum number of features that the explanation names.
 const MAX_NAMED: usize = 4;
 
-/// The weights of the features of a text, by feature, at most [`FULL_WEIGHT`] each.
+/// The weight of each feature in a text, at most [`FULL_WEIGHT`], indexed by [`FeatureId`].
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(super) struct Weights(Vec<u8>);
 

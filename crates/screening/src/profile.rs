@@ -86,7 +86,7 @@ impl SiteProfile {
         SiteProfile { domain: if domain.contains('.') { domain.to_owned() } else { String::new() }, ..self }
     }
 
-    /// Whether a domain is that of the site, or below it. Ignores case.
+    /// Whether a domain is the site's domain or one of its subdomains. Ignores case.
     pub(super) fn is_own_domain(&self, domain: &str) -> bool {
         let Some(start) = domain.len().checked_sub(self.domain.len()) else { return false };
         let is_whole = start == 0 || domain.as_bytes()[start - 1] == b'.';
@@ -99,7 +99,7 @@ impl SiteProfile {
         self.own_topics.binary_search(&feature).is_ok()
     }
 
-    /// Whether the profile has enough words to recognize those that are foreign to the site.
+    /// Whether the profile has enough words to recognize words that are foreign to the site.
     pub(super) fn knows_words(&self) -> bool {
         self.words.len() >= MIN_WORDS
     }

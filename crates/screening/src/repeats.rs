@@ -99,7 +99,7 @@ impl Repeats {
             observe_hash(&mut table[set], hash, sender, seconds)
         });
         drop(table);
-        // At least `AGREEING` hashes have at least as many other senders as the returned number.
+        // Return the largest number of other senders that at least `AGREEING` hashes reach.
         others.sort_unstable_by(|a, b| b.cmp(a));
         u32::try_from(others[AGREEING - 1]).unwrap_or_default()
     }

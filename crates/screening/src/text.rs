@@ -99,7 +99,7 @@ impl Word {
         self.letters == 0
     }
 
-    /// Whether a word of more than three letters mixes several alphabets as no language does.
+    /// Whether a word of more than three letters mixes alphabets in a way that no language does.
     pub fn is_mixed(self) -> bool {
         self.has_several_alphabets() && !self.has_ending
     }
@@ -316,7 +316,7 @@ impl Tokenizer<'_> {
     #[inline(never)]
     fn read_any_word(&mut self) -> Word {
         let mut word = Word::default();
-        // Each pair holds a hash without and with the last letter, which may be a plural `s`.
+        // Each pair has a hash without the last letter, which may be a plural `s`, and one with it.
         let (mut hash, mut lookalike_hash) = ((0, 0), (0, 0));
         let mut last = ['\0'; 2];
         let mut taken = 0;

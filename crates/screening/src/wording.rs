@@ -205,7 +205,7 @@ pub(super) fn odds<'a>(texts: impl IntoIterator<Item = &'a str>) -> Option<i32> 
         return None;
     }
     let root = i64::try_from((count * 10_000).isqrt()).unwrap_or(i64::MAX);
-    // Divide by 16, the weight of a unit, and by the root of the count. Root and result are in hundredths.
+    // Divide by `WEIGHT_UNIT` (16) and by the square root of the count. `root` is in hundredths.
     i32::try_from(sum * 100 * 100 / 16 / root).ok()
 }
 

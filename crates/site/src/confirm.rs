@@ -44,7 +44,7 @@ impl ConfirmPage {
     pub const ALL: [ConfirmPage; 4] =
         [ConfirmPage::Ask, ConfirmPage::Done, ConfirmPage::Invalid, ConfirmPage::Failed];
 
-    /// The prefix of the names of the page's words, such as `confirm_ask` for `confirm_ask_title`.
+    /// The prefix of the page's keys in the word list, such as `confirm_ask` in `confirm_ask_title`.
     const fn word_prefix(self) -> &'static str {
         match self {
             ConfirmPage::Ask => "confirm_ask",

@@ -34,7 +34,7 @@ pub(super) struct Tag {
     pub count: usize,
 }
 
-/// Determines a page's template and which other pages the page lists.
+/// The kind of a page, which determines its template and the pages that it lists.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub(super) enum PageKind {
     Home,
@@ -176,7 +176,7 @@ pub(super) struct ParsedMatter {
 }
 
 impl ParsedMatter {
-    /// The result for a source whose front matter caused a panic. The site is served without its page.
+    /// The result for a source if parsing its front matter panicked. The site is served without the page.
     fn unreadable(file: &str, panic: &Panic) -> Self {
         let fault = Fault::defect(file, panic, "the page is left out");
         Self { document: None, faults: vec![fault], page_faults: Vec::new() }
@@ -279,7 +279,7 @@ pub(super) fn read_documents(
         };
         let FrontMatter { publish_at, date, expire_at, visibility, .. } = *document.front_matter;
         let publish_at = publish_at.or_else(|| start_of_day(date?));
-        // An index file without a language at the end of its name is for the pages of all languages.
+        // An index file without a language at the end of its name applies to pages in all languages.
         let indexes = |folder| [(folder, None), (folder, Some(document.language))];
         let inherited = folders_above(file).flat_map(indexes).filter_map(|index| cascades.get(&index));
         let inherited = inherited.fold(Visibility::default(), |above, here| here.or(above));
@@ -314,7 +314,7 @@ pub(super) fn read_documents(
     Ok(pages)
 }
 
-/// The name of a Markdown file, with its folders, without `.md` or `.markdown`. Keeps other endings.
+/// The path of a Markdown file without `.md` or `.markdown`. Keeps other extensions.
 fn stem(file: &str) -> &str {
     file.strip_suffix(".md").or_else(|| file.strip_suffix(".markdown")).unwrap_or(file)
 }

@@ -39,7 +39,7 @@ const ERROR: char = 'e';
 /// name, `:`, and the index of the option.
 const OPTION: char = 's';
 
-/// The marker of a place that depends on the request.
+/// The marker of a place in the page that each response fills, such as the value of a field.
 fn marker(slot: char, field: &str) -> String {
     format!("{OPEN}{slot}{field}{CLOSE}")
 }
@@ -51,7 +51,7 @@ pub(super) fn field_markers(field: &str) -> Value {
     context! { value => of(VALUE), invalid => of(INVALID), hidden => of(HIDDEN), error => of(ERROR) }
 }
 
-/// The marker of the attribute that selects an option of a field. A consent has one option.
+/// The marker for the attribute that selects an option of a field. A consent field has one option.
 pub(super) fn option_marker(field: &str, option: usize) -> String {
     marker(OPTION, &format!("{field}:{option}"))
 }
@@ -96,7 +96,7 @@ pub struct FormPage {
 #[derive(Debug, Clone)]
 enum Piece {
     Text(Box<str>),
-    /// A marker's letter, and the indexes of its field and option; 0 if the marker has none.
+    /// A marker's letter, and the indexes of its field and of its option. An index that it lacks is 0.
     Slot(char, usize, usize),
 }
 

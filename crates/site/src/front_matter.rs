@@ -39,9 +39,9 @@ pub struct FrontMatter {
     pub publish_at: Option<Timestamp>,
     /// The time from which the page is no longer published.
     pub expire_at: Option<Timestamp>,
-    /// Whether the page is published and listed, as far as its own keys say so.
+    /// Whether the page is published and listed, according to its own keys.
     pub visibility: Visibility,
-    /// The values in `cascade`, for this page and those below it.
+    /// The values in `cascade`, for this page and the pages below it.
     pub cascade: Visibility,
     /// Replaces the last segment of the path, which is otherwise derived from the file name.
     pub slug: Option<String>,
@@ -149,10 +149,10 @@ const ESSENTIAL: &[&str] = &[
     "title", "draft", "unlisted", "date", "publishDate", "expiryDate", "unpublishDate", "slug", "path", "url", "form",
 ];
 
-/// The hint to a publication time with several meanings.
+/// The hint for a publication time that can be read in several ways.
 const LATEST: &str = "the page is published at the latest time that this can mean";
 
-/// The values of `date` that Eleventy replaces with a time of the file, in lower case, and thus in the past.
+/// Values of `date`, in lower case, that Eleventy replaces with a time of the file. That time is past.
 const FILE_TIMES: &[&str] = &["last modified", "created", "git last modified", "git created"];
 
 /// The keys for the date of a page. Material for MkDocs has a table with `created` and `updated`.
@@ -461,20 +461,20 @@ impl FrontMatterReader<'_> {
         texts.into_iter().flatten().filter(|text| !text.is_empty()).collect()
     }
 
-    /// The authors, with commas between them.
+    /// The authors, separated by commas.
     fn read_author(&mut self) -> Option<String> {
         let keys: [&[_]; 2] = [&["author", "extra.author"], &["authors", "taxonomies.authors"]];
         let authors = keys.iter().map(|names| self.read_list(names, NAME_FIELDS).join(", "));
         authors.into_iter().find(|authors| !authors.is_empty())
     }
 
-    /// The first image.
+    /// The first image in `image` or `extra.image`, or else in `images`.
     fn read_image(&mut self) -> Option<String> {
         let keys: [&[_]; 2] = [&["image", "extra.image"], &["images"]];
         keys.iter().find_map(|names| self.read_list(names, &["src", "path", "url"]).into_iter().next())
     }
 
-    /// The tags. A single string may have several, with commas between them.
+    /// The tags. A single string may contain several tags, separated by commas.
     fn read_tags(&mut self) -> Vec<String> {
         let names = ["tags", "taxonomies.tags"];
         let tags = self.read_list(&names, NAME_FIELDS);
@@ -634,7 +634,7 @@ fn is_whole_path(slug: &str) -> bool {
     slug.starts_with('/') && slug.trim_matches('/').contains('/')
 }
 
-/// The fields of a table such as `author: { name: … }` that have its text.
+/// The keys under which a table such as `author: { name: … }` has its text.
 const NAME_FIELDS: &[&str] = &["name", "title", "label"];
 
 #[cfg(test)]

@@ -333,8 +333,8 @@ impl WriterThread {
                 }
             };
             let outcome = database.commit(jobs, changes, &mut self.ids, &mut self.unresolved);
-            // Reopen the database, except after errors that leave the connection usable: a locked database, a full
-            // disk or a faulty row.
+            // Reopen the database, except after an error that leaves the connection usable: a locked
+            // database, a full disk or a faulty row.
             if outcome.as_ref().is_err_and(|error| {
                 !matches!(error, StoreError::Locked | StoreError::Full) && !error.is_caused_by_row()
             }) {

@@ -147,7 +147,7 @@ impl DueDelivery {
         self.rank >= HIGH_VOLUME_RANK && !self.is_retry() && !self.is_sending
     }
 
-    /// Whether one of the leases in `under_way` is for this delivery, whatever the number of its attempt.
+    /// Whether one of the leases in `under_way` is for any attempt of this delivery.
     pub(crate) fn is_leased(&self, under_way: &[Lease]) -> bool {
         under_way.iter().any(|lease| lease.submission == self.submission && lease.channel == self.channel)
     }

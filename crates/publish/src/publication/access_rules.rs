@@ -55,7 +55,7 @@ fn in_lines(text: &str, rule_of: impl Fn(&str) -> Option<&'static str>) -> Optio
     text.lines().enumerate().find_map(|(at, line)| Some(AccessRule::new(at, rule_of(line.trim())?)))
 }
 
-/// Sections of Apache whose directives apply to some files, requests or methods, or are negated.
+/// Apache sections that limit their directives to some files, requests or methods, or negate them.
 const NARROW_SECTIONS: [&str; 8] =
     ["else", "elseif", "files", "filesmatch", "if", "limit", "limitexcept", "requirenone"];
 

@@ -59,7 +59,7 @@ const DOCUMENTS: [&str; 14] = [
     ".xhtml", ".xml", "llms-full.txt",
 ];
 
-/// Whether a file's name, in lower case, is that of a document, which may show a private key as an example.
+/// Whether a file is a document, judged by its name in lower case. Documents may show keys as examples.
 pub(super) fn is_document(name: &str) -> bool {
     DOCUMENTS.iter().any(|ending| name.ends_with(ending))
 }
@@ -81,7 +81,7 @@ pub fn examine(name: &str, bytes: &[u8]) -> Option<ContentMark> {
     if bytes.starts_with(JOURNAL) || matches!(bytes, [0x37, 0x7f, 0x06, 0x82 | 0x83, ..]) {
         return Some(ContentMark::Log);
     }
-    // The index of a log begins with the number of its version, in the byte order of the machine.
+    // The index of a log begins with its version number, in the byte order of the machine.
     let is_version = [3_007_000_u32.to_le_bytes(), 3_007_000_u32.to_be_bytes()];
     if is_version.iter().any(|version| bytes.starts_with(version)) && bytes.get(48..52) == bytes.get(..4) {
         return Some(ContentMark::Log);
@@ -155,7 +155,7 @@ pub(super) fn is_certificate(text: &[u8]) -> bool {
 /// Whether the file begins like the database of an inbox. `false` if it cannot be read or is not a regular
 /// file.
 pub(crate) fn is_inbox(file: &Path) -> bool {
-    // Opening a pipe would wait for its writer.
+    // Do not open pipes: opening one blocks until another process opens it for writing.
     if !file.metadata().is_ok_and(|metadata| metadata.is_file()) {
         return false;
     }
@@ -266,7 +266,7 @@ fn is_key_record(text: &[u8]) -> bool {
         || memmem::find_iter(text, b"PrivateKey").any(is_wireguard_key)
 }
 
-/// Whether the text has at least two of the tables of a configuration of frontdesk.
+/// Whether the text has at least two of the tables of a `frontdesk.toml`.
 fn is_configuration(text: &[u8]) -> bool {
     #[rustfmt::skip]
     const TABLES: [&[u8]; 8] = [
@@ -277,7 +277,7 @@ fn is_configuration(text: &[u8]) -> bool {
     text.contains(&b'[') && TABLES.iter().filter(is_table).count() >= 2
 }
 
-/// The line that contains the byte at `at`, without blanks at its ends.
+/// The line that contains the byte at `at`, without leading and trailing white space.
 fn line_around(text: &[u8], at: usize) -> &[u8] {
     let is_end = |byte: &u8| matches!(byte, b'\n' | b'\r');
     let start = text[..at].iter().rposition(is_end).map_or(0, |end| end + 1);

@@ -26,7 +26,7 @@ const CONFIGURATIONS: [&str; 10] = [
     "vercel.json", "wrangler.json", "wrangler.jsonc", "wrangler.toml",
 ];
 
-/// The settings that identify a configuration with a general name: it has at least one of them.
+/// A file with a general name, such as `serve.json`, is a configuration if it has one of these settings.
 #[rustfmt::skip]
 const SETTINGS: [&str; 13] = [
     "basic_auth", "builds", "cleanUrls", "clean_urls", "directoryListing", "error_page", "headers",
@@ -43,10 +43,10 @@ pub(crate) fn has_settings(name: &str, at: &Path) -> bool {
         && read().is_some_and(|value| SETTINGS.iter().any(|setting| value.get(setting).is_some()))
 }
 
-/// Maximum size of a configuration with a general name, in bytes.
+/// Maximum size in bytes of a configuration with a general name, such as `serve.json`.
 const MAX_SETTINGS_BYTES: u64 = 1 << 20;
 
-/// Maximum number of entries in a folder `functions`. A larger folder counts as one without programs.
+/// A folder `functions` with more entries than this counts as a folder without programs.
 const MAX_EXAMINED: usize = 1000;
 
 impl HostingFile {

@@ -79,7 +79,7 @@ fn await_confirmation(
     if !channels.iter().any(|route| route.visitor.is_some()) {
         return Ok(false);
     }
-    // With PostgreSQL, lock the row, so that only one of several concurrent releases asks the visitor.
+    // With PostgreSQL, lock the row, so that only one of several concurrent releases asks for confirmation.
     let lock = tx.dialect().row_lock_clause();
     tx.query(&format!("SELECT 1 FROM submission WHERE id = ?1 {lock}"), values![id])?;
     let held = "SELECT form, coalesce((SELECT max(rank) FROM delivery WHERE submission = ?1), 0) AS rank

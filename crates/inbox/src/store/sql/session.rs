@@ -42,7 +42,7 @@ pub struct Session {
     pub is_mailed: bool,
     /// Whether the session lasts for [`TRUSTED_LIFETIME`].
     pub is_trusted: bool,
-    /// A short description of the browser, for operators; empty if the browser is unknown.
+    /// The browser and its system, such as `Firefox on Linux`; empty if they are not known.
     pub client: String,
 }
 

@@ -380,7 +380,7 @@ fn link_or_copy(file: &Path, name: &Path) -> Result<()> {
     }
 }
 
-/// Fails if `file` is the database, by any path, or has the name of its log, lock or shared memory.
+/// Fails if `file` is the database, even by another path, or has the name of its log, lock or shared memory.
 fn refuse_the_inbox(database: &Path, file: &Path) -> Result<()> {
     let named =
         ["", "-wal", "-shm", "-journal", "-lock"].iter().any(|suffix| with_suffix(database, suffix) == file);
