@@ -6,7 +6,7 @@ use std::time::Duration;
 use super::gcra::{self, WindowQuota};
 use super::quota::{Admission, Layer, LimitDecision, LimitOptions, QuotaStatuses};
 
-/// The quotas of a source and of a network, per minute and per hour. The script in Redis uses the same ticks.
+/// The quotas of a source and of a network, per minute and per hour. `gcra.lua` counts in the same ticks.
 #[derive(Clone, Copy, Debug)]
 pub struct LimitRule {
     pub(super) source: [WindowQuota; 2],
