@@ -95,7 +95,7 @@ pub(super) fn restore(from: &Path, url: &DatabaseUrl, force: bool) -> anyhow::Re
     Ok(ExitCode::SUCCESS)
 }
 
-/// Fails for `-`, which usually means standard output.
+/// Fails if `to` is `-`, which usually means standard output.
 fn refuse_standard_output(to: &Path) -> anyhow::Result<()> {
     if to != Path::new("-") {
         return Ok(());
@@ -106,7 +106,7 @@ fn refuse_standard_output(to: &Path) -> anyhow::Result<()> {
     ))
 }
 
-/// Fails for a folder instead of a backup's file.
+/// Fails if `path` is a folder, because a backup is a file.
 fn refuse_folder(path: &Path, hint: &str) -> anyhow::Result<()> {
     if path.is_dir() { Err(with_hint(anyhow!("{} is a folder", path.display()), hint)) } else { Ok(()) }
 }

@@ -57,7 +57,7 @@ pub(super) fn only_load(folder: &Path) -> anyhow::Result<ExitCode> {
     let (config, _) = Config::load(folder, site::environment(), &[], None);
     let config = config.with_base_url(None);
     let load = || site::load_site(folder, &config, &mut SiteCache::default());
-    // Use the server's stack size, so that a template overflows the stack here if it would do so there.
+    // Use the server's stack size, so that a template that overflows the server's stack also fails here.
     std::thread::scope(|scope| {
         let thread = std::thread::Builder::new().stack_size(STACK_BYTES).spawn_scoped(scope, load)?;
         Ok(exit_code(thread.join().is_ok()))

@@ -46,7 +46,7 @@ listen = "127.0.0.1:8082"
 # Submissions are stored. Channels also deliver them: docs/pages/deliveries.md.
 "#;
 
-/// The name of the folder beside a build that gets the site's configuration, unless another folder is named.
+/// The default name of the folder with the configuration, which is created beside the build.
 const BESIDE_BUILD: &str = "desk";
 
 /// Writes the starter site into a new or empty folder, which may have what [`find_obstacle`] permits. If
@@ -142,7 +142,7 @@ pub(super) fn describe_starter_texts(folder: &Path) -> Option<String> {
     (!found.is_empty()).then(|| format!("texts of the starter site are unchanged: {}", found.join(", ")))
 }
 
-/// The error for a `build` without a home page, or that does not exist.
+/// The error for a `build` that does not exist, cannot be read, is a file, or has no home page.
 fn not_a_build(build: &Path) -> anyhow::Error {
     let shown = build.display();
     match build.try_exists() {

@@ -14,7 +14,8 @@ pub(super) struct ConfigNeeds {
 /// For commands that need every key, as a server does.
 pub(super) const EVERYTHING: ConfigNeeds = ConfigNeeds { tables: None, refusal: None };
 
-/// For commands that show keys and their values, and need none.
+/// For commands that show keys and their values. Only an error that may be about any key, such as a syntax
+/// error, stops them.
 pub(super) const NOTHING: ConfigNeeds = ConfigNeeds { tables: Some(&[]), refusal: None };
 
 /// For commands that read or change the inbox.

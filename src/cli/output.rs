@@ -17,7 +17,7 @@ pub(super) const WARNING: Style = AnsiColor::Yellow.on_default().bold();
 pub(super) const GOOD: Style = AnsiColor::Green.on_default().bold();
 pub(super) const DIM: Style = Style::new().dimmed();
 
-/// An error with advice. Its message and its causes are those of the error that it contains.
+/// Adds advice to an error, and passes on the error's message and causes.
 #[derive(Debug)]
 struct HintedError {
     error: anyhow::Error,
@@ -41,7 +41,7 @@ pub(super) fn with_hint(error: impl Into<anyhow::Error>, hint: impl Into<String>
     HintedError { error: error.into(), hint: hint.into() }.into()
 }
 
-/// The advice that [`with_hint`] added to an error, otherwise that of the store's error among its causes.
+/// The advice that [`with_hint`] added to an error, or else the hint of a store's error among its causes.
 pub(super) fn hint(error: &anyhow::Error) -> Option<String> {
     let added = error.downcast_ref::<HintedError>().map(|hinted| hinted.hint.clone());
     added.or_else(|| error.chain().find_map(|cause| store_error(cause)?.hint()))

@@ -289,7 +289,7 @@ fn read_lessons(config: &Config, file: Option<&Path>) -> anyhow::Result<Option<L
         Err(StoreError::Missing(_)) => None,
         Err(error) => return Err(error.into()),
     };
-    // The key only has to be the same for all lessons, so any key will do without an inbox.
+    // Without an inbox, any key will do, because all lessons from the file use the same key.
     let (mut lessons, key) =
         stored.map_or_else(|| (Vec::new(), [0; 16]), |stored| (stored.lessons, stored.key));
     let path = file.unwrap_or(Path::new(""));

@@ -45,7 +45,7 @@ impl ConfigOverrides {
             address @ Address::Tcp(_) => address.to_string(),
         };
         let listen = self.listen.iter().map(absolute_address).collect::<Vec<_>>().join(",");
-        // `off` and invalid addresses are left to the configuration.
+        // Pass on `off` and invalid addresses unchanged: the configuration interprets or rejects them.
         let ops_listen = self.ops_listen.as_deref().map(|text| match text.parse() {
             Ok(address @ Address::Unix(_)) => absolute_address(&address),
             _ => text.to_owned(),
@@ -114,7 +114,7 @@ pub(super) struct InboxLocation {
     data_dir: Option<PathBuf>,
 }
 
-/// The flag for a data folder from the command line; none if it is not given.
+/// The flag for a data folder from the command line. Empty if the command line does not name one.
 pub(super) fn data_folder_flags(data_dir: Option<PathBuf>) -> Vec<Flag> {
     ConfigOverrides { data_dir, ..ConfigOverrides::default() }.flags()
 }

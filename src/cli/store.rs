@@ -77,7 +77,7 @@ fn read_url(typed: &str) -> anyhow::Result<String> {
     Ok(text.trim_start_matches('\u{feff}').trim().to_owned())
 }
 
-/// Adds advice to an error that the operator can resolve. Other errors keep the hint of the store's error.
+/// Adds advice to an error that the operator can resolve. Returns other errors without additional advice.
 fn add_hint(error: CopyError) -> anyhow::Error {
     let hint = match &error {
         CopyError::InUse(_) => {

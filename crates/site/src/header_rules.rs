@@ -66,7 +66,7 @@ pub(crate) fn at_path(file: Arc<File>, rules: &RuleList<HeaderRule>, path: &str)
     }
     let link = String::from_utf8_lossy(file.link.as_deref().unwrap_or_default());
     let mut added = headers_for(rules, path);
-    // Rules for the path of a page may apply to that of its Markdown, too.
+    // Skip headers that `file` already has: a rule for the page may also match the path of its Markdown.
     added.retain(|header| !file.headers.contains(header));
     added.retain(|(name, value)| name != LINK || !link.contains(&*String::from_utf8_lossy(value.as_bytes())));
     let mut own = file.without_encodings();

@@ -54,7 +54,7 @@ pub(super) fn catalog_images(
     images
 }
 
-/// Whether the path's extension is that of an image format which always states a size, unlike SVG.
+/// Whether the path's extension stands for an image format that always states its size. False for SVG.
 pub(super) fn should_have_size(path: &str) -> bool {
     let media_type = media_type(path);
     is_sized_format(media_type) && media_type != "image/svg+xml"
@@ -77,7 +77,7 @@ pub(super) struct LargeImage {
     pub variants: [String; WIDTHS.len()],
 }
 
-/// The variants of an image: none, unless it is a PNG or JPEG wider than the largest variant.
+/// The variants of an image. Empty unless the image is a PNG or JPEG that is wider than the largest variant.
 fn variants_of(asset: &Asset, size: ImageSize) -> Vec<Variant> {
     let is_scaled_format = matches!(media_type(&asset.path), "image/png" | "image/jpeg");
     let is_large = size.width > WIDTHS[WIDTHS.len() - 1];

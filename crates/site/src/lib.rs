@@ -89,7 +89,7 @@ pub use rules::RulesDialect;
 pub use rules::content_origins::{AllowedOrigin, ContentOrigins};
 pub use words::{WordList, WordOverride};
 
-// The files that are not published, and the reasons.
+// The files that the site does not publish, and why.
 pub use frontdesk_publish::{
     Exclusion, ExclusionReason, PrivatePath, PublicationOptions, PublicationResult, find_containing_folder,
     resolve_path,
@@ -104,7 +104,7 @@ pub use live_reload::{RELOAD_SCRIPT, RELOAD_SCRIPT_PATH};
 pub use schedule::{ScheduledPage, format_time, start_of_day};
 pub use site::{FEED_LENGTH, Page, PageSummary, Redirect, Role, Site, SiteEntry};
 
-// The built-in theme, and functions for Markdown and mails that other crates write.
+// The built-in theme, and functions that escape Markdown and parse mails.
 pub use frontdesk_convert::{escape_sentence, escape_text};
 pub use mail_text::{ParsedMail, Placeholder, parse_mail};
 pub use theme::{BUILT_IN as BUILT_IN_THEME, FORMS_SCRIPT};

@@ -10,7 +10,7 @@ use frontdesk_site_rules::content_origins::ContentOrigins;
 /// The possible targets of links: pages by source file, and assets by path.
 #[derive(Debug, Default, PartialEq, Eq)]
 pub struct LinkCatalog {
-    /// Scheme and authority, without a trailing slash.
+    /// Scheme and authority of the site's public address, without a trailing slash.
     pub base_url: String,
     /// The decoded paths of pages, by source file: `pages/developers.md` → `/developers/`.
     pub pages: HashMap<String, String>,
@@ -40,7 +40,7 @@ pub struct ResolvedLink {
     pub href: String,
     /// The link for Markdown, which is absolute so that it also works in a copy of the text.
     pub absolute: String,
-    /// `None` for links to other sites.
+    /// The path on this site to which the link leads. `None` for links to other sites.
     pub target: Option<LinkTarget>,
 }
 

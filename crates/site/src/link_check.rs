@@ -198,7 +198,7 @@ fn check_link<'a>(
     (!anchors.contains(fragment)).then_some(BrokenLink::MissingAnchor(fragment, anchors))
 }
 
-/// The targets of redirects, as links in the files that define them.
+/// Lists the targets of redirects as links, so that they are checked. Each names the file that defines it.
 pub(super) fn redirect_links(redirects: &CompiledRedirects) -> Vec<LinkUse<'_>> {
     let links = redirects.targets.iter();
     links.map(|Placed { value: target, place, line }| LinkUse { place, line: *line, target }).collect()

@@ -82,7 +82,7 @@ pub struct LoadCache {
     links: LinkChecker,
 }
 
-/// The place that a fault names if it concerns the site's or the build's files as a whole.
+/// The place of a fault that concerns all files of the site or the build, not a single file.
 pub const SITE_FILES: &str = "the site's files";
 
 /// Sorts faults by place, and removes duplicates. Returns whether none of them is an error.
@@ -248,7 +248,7 @@ impl LoadCache {
             let showing = structure.documents().iter().zip(&pages).filter(|(_, page)| !page.forms.is_empty());
             site.form_paths = showing.map(|(page, _)| encode(&page.path).into_owned()).collect();
             if let Some(mut build) = build {
-                // The site's own 404 pages replace those of the build, which replace generated 404 pages.
+                // A 404 page in the site's folder replaces the build's, which replaces a generated one.
                 let written = site.languages.iter().zip(structure.without_url());
                 let written = written.filter(|(_, page)| !page.file.is_empty());
                 written.for_each(|(language, _)| build.remove_not_found(&language.prefix));

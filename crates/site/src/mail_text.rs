@@ -122,7 +122,8 @@ pub fn parse_mail(
     Ok(ParsedMail { subject, from_name, reply_to, text, html, warnings: faults })
 }
 
-/// Replaces the hint about missing front matter, which names the keys of pages, with one for mails.
+/// Replaces the hint about missing front matter, which names keys of pages, with a hint that names keys of
+/// mails.
 fn with_mail_hint(fault: Fault) -> Fault {
     match fault.hint {
         Some(_) if fault.message == "no front matter" => {

@@ -64,7 +64,8 @@ pub struct PagesOptions {
     pub posts_per_page: usize,
     /// Whether pages have no link that copies their Markdown.
     pub hides_copy_link: bool,
-    /// Whether forms work without JavaScript, which requires pages with their errors and a thank-you page.
+    /// Whether forms work without JavaScript. This requires pages that show the errors of a form, and a
+    /// thank-you page.
     pub html_posts: bool,
     /// The forms of the site that are not switched off.
     pub form_set: FormSet,

@@ -100,7 +100,7 @@ impl Content {
         self.blocks.iter().filter_map(|(of, at)| Some((*of, html.get(at.clone())?))).collect()
     }
 
-    /// The text of this content with everything else from `other`, whose text must be equal.
+    /// Combines the text of this content with the other fields of `other`, which must have an equal text.
     pub fn with_facts_of(&self, other: &Self) -> Self {
         Self { html: self.html.clone(), markdown: self.markdown.clone(), ..other.clone() }
     }
@@ -116,7 +116,7 @@ impl Content {
     }
 }
 
-/// Contents are equal if they come from the same rendering, or if everything that templates use is equal.
+/// Two contents are equal if one rendering produced both, or if all values that templates use are equal.
 impl PartialEq for Content {
     /// Ignores links, warnings and the positions of code blocks.
     fn eq(&self, other: &Self) -> bool {

@@ -65,7 +65,7 @@ impl PartialEq for PageInputs {
     }
 }
 
-/// The files of a page, and the parts of it that later steps of the load use.
+/// The files of a page, and the data about the page that later steps of the load use.
 #[derive(Debug)]
 pub(super) struct LaidOutPage {
     pub page: Page,
@@ -129,7 +129,7 @@ impl PageFiles {
         let spill = &self.spill;
         for batch in all.chunks(BATCH) {
             let inputs = |(at, document): &(usize, &Document), last: Option<&(PageInputs, _)>| {
-                // Reuse the view unless it lists posts: such lists depend on the texts of other pages.
+                // Compute the related pages again if they list posts: the list depends on the posts' bodies.
                 let is_same = |last: &&PageInputs| {
                     Arc::ptr_eq(&last.structure, structure)
                         && (last.index, &last.shared) == (*at, &shared)

@@ -34,7 +34,7 @@ pub(super) fn plain_form_page(
     let form_title = view.title(form.definition);
     let title = if language.title.is_empty() { form_title } else { &language.title };
     let head_title = language.words.fill("answer_title", &[("title", form_title)]);
-    // This page answers at the form's endpoint, which has no language, so it uses the site's language.
+    // The page has no path of its own. With `/`, answers to its form use the site's default language.
     let page = context! { title, head_title, path => "/", form => name };
     let html = render(page, language, options, std::slice::from_ref(form))?;
     Ok(FormPage::new(&html, form, view.labels(form.definition), 0, language, &options.operator.email))

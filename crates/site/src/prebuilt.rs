@@ -76,7 +76,7 @@ pub fn has_home_page(folder: &Path) -> bool {
         && (HOME_PAGES.iter().any(|name| folder.join(name).is_file()) || is_redirected())
 }
 
-/// Whether one of the rules is for this path only.
+/// Whether one of the rules applies to this path and has neither placeholders nor query parameters.
 fn applies_to(rules: &[RedirectRule], path: &str) -> bool {
     rules.iter().any(|rule| rule.literal_paths().iter().any(|literal| literal == path))
 }
@@ -141,7 +141,7 @@ pub(super) struct Prebuilt {
     pub forms: Vec<&'static str>,
     /// The path under which the build is served, with a slash at both ends.
     mount: String,
-    /// The name of the site, if the titles of the pages have it in common.
+    /// The site's name, if it can be derived from the titles of the pages.
     site_name: Option<String>,
 }
 
@@ -663,7 +663,7 @@ impl Prebuilt {
             for twin in twins {
                 let markdown = at_path(page.markdown.clone(), &self.headers, &twin);
                 let entry = SiteEntry::File(markdown, Role::Twin(page.path.clone()));
-                // Replace the build's Markdown file at this path, from which `page.markdown` was composed.
+                // Remove the build's Markdown file at this path, if any, and serve `page.markdown` instead.
                 let is_own = self.files.remove(&twin).is_some();
                 if is_own || !site.entries.contains_key(twin.as_str()) {
                     site.entries.insert(twin.into(), entry);

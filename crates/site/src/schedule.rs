@@ -8,23 +8,23 @@ use jiff::fmt::rfc2822;
 use jiff::tz::TimeZone;
 use jiff::{Timestamp, Zoned};
 
-/// Why a page is not published, so that only a preview shows it.
+/// The reason why only a preview shows a page.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Unpublished {
     Draft,
-    /// The page is published at this time.
+    /// The page will be published at this time.
     Until(Timestamp),
     /// The page was published until its expiry time.
     Expired,
 }
 
-/// A page that is published or taken down later.
+/// A page that will be published or taken down at the time `at`.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
 pub struct ScheduledPage {
     pub at: Timestamp,
     /// The page's source file, relative to the site's folder.
     pub file: String,
-    /// Whether the page is taken down at that time, instead of published.
+    /// Whether the page is taken down at the time `at`. Otherwise, it is published then.
     pub expires: bool,
 }
 
@@ -77,7 +77,7 @@ pub(super) fn parse_publication_time(text: &str) -> Option<Timestamp> {
             && zone.bytes().all(|b| b.is_ascii_uppercase())
             && !["AM", "PM"].contains(zone)
     };
-    // No time zone is behind UTC by more than twelve hours.
+    // Assume UTC-12 for the name of a time zone: it gives the latest time that the text can mean.
     let clock = match clock.split_once(' ').filter(|(_, zone)| is_zone(zone)) {
         Some((time, _)) => format!("{time}-12:00"),
         None => clock,
@@ -90,10 +90,10 @@ pub(super) fn parse_publication_time(text: &str) -> Option<Timestamp> {
 const DATE_FORMS: [&str; 8] =
     ["%Y-%m-%d", "%Y/%m/%d", "%b %d %Y", "%b %d, %Y", "%B %d %Y", "%B %d, %Y", "%d %b %Y", "%d %B %Y"];
 
-/// The forms of dates in which countries differ in the order of day and month.
+/// The date formats that put the day first in some countries and the month first in others.
 const AMBIGUOUS_FORMS: [&str; 6] = ["%d/%m/%Y", "%m/%d/%Y", "%d.%m.%Y", "%m.%d.%Y", "%d-%m-%Y", "%m-%d-%Y"];
 
-/// Parses a date in one form. `None` if its year has fewer than four digits: `27` is not the year 27.
+/// Parses a date in the format `form`. `None` if its year is before 1000: `27` is not the year 27.
 fn parse_date(form: &str, text: &str) -> Option<Date> {
     Date::strptime(form, text).ok().filter(|date| date.year() >= 1000)
 }

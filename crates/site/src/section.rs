@@ -128,7 +128,8 @@ impl NavSection {
 }
 
 impl Node {
-    /// Adds a page, whose path must begin with this node's, and nodes for the folders between them.
+    /// Adds a page below this node, and nodes for the folders in between. The page's path must begin with the
+    /// path of this node.
     fn insert(&mut self, page: &SectionPage) {
         let below = page.path[self.path.len()..].trim_end_matches('/');
         if below.is_empty() {

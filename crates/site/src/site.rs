@@ -44,7 +44,7 @@ pub struct Page {
 /// The purpose of a file that has only one representation.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Role {
-    /// The Markdown of the page with this percent-encoded path, at a separate path.
+    /// The Markdown of a page, served at its own path. The value is the page's percent-encoded path.
     Twin(Arc<str>),
     /// A machine-readable file generated from pages and forms.
     Resource,
@@ -135,7 +135,7 @@ pub struct Site {
     pub shown_forms: Vec<&'static str>,
     /// The percent-encoded paths of pages that show a form, except the pages of a build.
     pub form_paths: Vec<String>,
-    /// Scheme and authority, without a trailing slash.
+    /// Scheme and authority of the site's public address, without a trailing slash.
     pub base_url: String,
     /// The number of pages, including unlisted ones.
     pub page_count: usize,
@@ -199,7 +199,7 @@ impl Site {
         find(path).or_else(|| find(&path::other_form(path)?))
     }
 
-    /// The HTML of a page behind links that confirm addresses; `None` if the site has no such pages.
+    /// The HTML of a confirmation page; `None` if the site has no confirmation pages.
     pub fn confirm_page(&self, page: ConfirmPage) -> Option<&File> {
         self.confirm_pages.get(page as usize).map(|page| &*page.html)
     }

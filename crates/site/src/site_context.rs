@@ -154,7 +154,7 @@ impl SiteContext {
 }
 
 impl SiteContext {
-    /// Whether the site has a form with this name. A page that names another form is reported elsewhere.
+    /// Whether the site has a form with this name. Loading the site reports pages that name an unknown form.
     pub fn has_form(&self, name: &str) -> bool {
         self.data.forms.iter().any(|form| form.definition.name == name)
     }

@@ -271,7 +271,7 @@ struct FileReader<'a> {
     known: &'a mut FileCache,
     /// The contents of this load's files, by hash, so that files with the same content share memory.
     shared: HashMap<Hash, Blob>,
-    /// The number of further files that may be kept open to be served from the disk.
+    /// How many more files may be kept open, so that their content is served from disk.
     may_hold_open: u64,
     /// The storage for the HTML of a build; `None` for a site's folder.
     spill: Option<&'a PageSpill>,

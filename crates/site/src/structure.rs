@@ -90,7 +90,7 @@ impl StructureInputs {
 #[derive(Debug)]
 pub(super) struct Structure {
     pub inputs: Arc<StructureInputs>,
-    /// The pages in reading order, followed by those without a URL.
+    /// The pages with a URL in reading order, followed by the pages without a URL.
     documents: Vec<Document>,
     /// The number of pages with a URL.
     count: usize,
@@ -172,18 +172,18 @@ impl Structure {
         &self.documents[..self.count]
     }
 
-    /// The 404 page of each language, followed by the pages behind confirmation links.
+    /// The pages without a URL: the 404 page of each language, followed by the confirmation pages.
     pub fn without_url(&self) -> &[Document] {
         &self.documents[self.count..]
     }
 
-    /// All pages: those with a URL, followed by those without.
+    /// All pages: first the pages with a URL, then the pages without a URL.
     pub fn all(&self) -> &[Document] {
         &self.documents
     }
 }
 
-/// Uses the brand's image, whose path is `image`, as the image of documents that have none.
+/// Gives each document without an image the brand's image, which is at the path `image`.
 fn set_default_image(documents: &mut [Document], image: Option<&str>, base_url: &str) {
     let Some(image) = image else { return };
     for document in documents {
@@ -219,7 +219,7 @@ fn link_catalog(
     }
 }
 
-/// The paths with the name of a Markdown file that belong to no page with a source.
+/// The registered paths that end with `.md` or `.markdown`, except the paths of pages with a source.
 fn markdown_files(names: &PathRegistry, catalog: &LinkCatalog) -> HashSet<String> {
     let is_page =
         |owner: &Option<String>| owner.as_ref().is_some_and(|file| catalog.pages.contains_key(file));

@@ -38,7 +38,7 @@ pub const BUILT_IN: &[(&str, &str)] = theme_files![
 /// Maximum number of instructions of the template engine for one page, so that a loop ends. Listing 50,000
 /// pages takes about a million.
 const MAX_INSTRUCTIONS: u64 = 10_000_000;
-/// Maximum size of a template in bytes. The engine's parser needs stack in proportion to it.
+/// Maximum size of a template in bytes: the larger the template, the more stack the engine's parser needs.
 const MAX_TEMPLATE_BYTES: usize = 256 * 1024;
 
 /// The theme's files by name. The operator's file replaces a built-in file of the same name.

@@ -21,7 +21,7 @@ pub(super) struct LanguageLink {
     pub url: String,
     /// The value of `og:locale`.
     pub locale: String,
-    /// Whether `language` is that of the page which shows the link.
+    /// Whether the link leads to the language of the page that shows it.
     pub current: bool,
 }
 

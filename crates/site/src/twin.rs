@@ -61,7 +61,7 @@ fn body_markdown(page: &TemplateContext<'_>, url: &str, listing: &[ListItem], fo
         });
         let _ = write!(text, "\n{}\n", links.collect::<Vec<_>>().join(" · "));
     }
-    // The highlights come before or after the body, as in the templates.
+    // As in the templates, the highlights precede the body on the home page, and follow it on other pages.
     let highlights = highlights_markdown(document, base, url);
     let is_home = document.template_name() == "home";
     if is_home {

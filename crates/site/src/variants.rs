@@ -33,7 +33,7 @@ const MAGIC: &[u8] = b"frontdesk image 3\n";
 /// The prefix of the names of cached variants. Compressed files in the same cache have names without it.
 const PREFIX: &str = "image-";
 
-/// The file at a variant's path while the variant is missing: the original. Caches must revalidate it.
+/// The original image, served at a variant's path while the variant is missing. Caches must revalidate it.
 fn placeholder(image: &LargeImage) -> File {
     File::from_blob(media_type(&image.file), Cache::Revalidate, image.original.clone())
 }

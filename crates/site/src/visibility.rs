@@ -12,7 +12,7 @@ pub struct Visibility {
     pub unrendered: Option<bool>,
     /// Whether the page is left out of sitemaps, `llms.txt` and site search.
     pub unlisted: Option<bool>,
-    /// Whether `unlisted` is from a key that forbids search engines to index the page.
+    /// Whether `unlisted` comes from a key that tells search engines not to index the page.
     pub noindex: bool,
 }
 
@@ -135,7 +135,7 @@ fn robots_forbid_index(value: &Value) -> Option<bool> {
     })
 }
 
-/// Whether the attributes `{name: robots, content: noindex}` of a `<meta>` are anywhere in a value.
+/// Whether a value contains, at any depth, attributes of a `<meta>`: `{name: robots, content: noindex}`.
 fn has_robots_meta(value: &Value) -> bool {
     match value {
         Value::Array(list) => list.iter().any(has_robots_meta),

@@ -32,7 +32,7 @@ const OF_SCRIPT: &str = "form_";
 const PROBLEM: &str = "problem_";
 /// Maximum length of a word, in characters.
 const MAX_CHARS: usize = 2_000;
-/// A placeholder that the word `date` may contain in addition to those of the English word.
+/// A placeholder that the word `date` may contain although the English word does not.
 const MONTH_NUMBER: &str = "month_number";
 
 /// A word that `frontdesk.toml` replaces.
@@ -64,7 +64,7 @@ impl WordList {
         WORDS.clone()
     }
 
-    /// The word called `name`, which must exist: otherwise panics in debug builds, and is empty in releases.
+    /// The word called `name`. If it is missing, panics in debug builds, and returns `""` in release builds.
     pub fn get(&self, name: &str) -> &str {
         debug_assert!(self.texts.contains_key(name), "there is no word `{name}`");
         self.texts.get(name).map_or("", String::as_str)
@@ -207,7 +207,7 @@ fn report_overrides(
     }
 }
 
-/// A word in a file of words, with its line.
+/// A word in a file of words: its name, its text and its line.
 #[derive(Debug)]
 struct WordLine {
     name: String,
@@ -335,7 +335,7 @@ fn is_same_tag(one: &str, other: &str) -> bool {
     one.eq_ignore_ascii_case(other)
 }
 
-/// Whether the tag is that of English or a variety of it, such as `en-GB`.
+/// Whether the tag stands for English or a variety of English, such as `en-GB`.
 fn is_english(tag: &str) -> bool {
     ancestors(tag).first().is_some_and(|language| is_same_tag(language, ENGLISH))
 }

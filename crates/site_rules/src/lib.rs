@@ -366,7 +366,7 @@ pub fn parse_redirects(
 /// The reason a rule cannot be applied.
 #[derive(Debug)]
 enum RuleProblem {
-    /// The reason, which completes a sentence whose subject is the rule.
+    /// The rule is ignored for the given reason, such as `has no target`.
     Unsupported(&'static str),
     /// The rule restricts access, so it must not be ignored.
     Protects,
@@ -478,7 +478,7 @@ pub fn parse_headers(
     faults: &mut Vec<Fault>,
 ) -> Vec<HeaderRule> {
     let mut rules: Vec<HeaderRule> = Vec::new();
-    // Whether the headers that follow are skipped, because their path was ignored.
+    // Whether to skip header lines, because the path line above them was ignored.
     let mut is_skipped = false;
     for (line, text) in rule_lines(text, file, faults) {
         let mut warn = |message: String| faults.push(Fault::warning(file, Some(line), message));
@@ -505,7 +505,7 @@ pub fn parse_headers(
             (Some(name), _) => (name.trim(), None),
             (None, Some((name, value))) => (name.trim(), Some(value.trim().to_owned())),
             (None, None) => {
-                // Probably a path without its slash: headers below it must not apply to the previous path.
+                // Probably a path without its slash: the headers below must not apply to the path above.
                 let is_path = text.contains(['/', '*']);
                 is_skipped |= is_path;
                 warn(if is_path {

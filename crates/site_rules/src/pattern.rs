@@ -17,7 +17,7 @@ pub enum RulesDialect {
 /// A path with placeholders: `:name` for a segment or a part of one, and at most one `*` for any text.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Pattern {
-    /// The segments up to the `*`; the last one is the beginning of the segment with the `*`.
+    /// The segments up to the `*`, or all segments without a `*`. The segment with the `*` is cut before it.
     start: Vec<Segment>,
     /// The segments after the `*`; the first one is the end of the segment with the `*`. `None` if the
     /// pattern has no `*`.
@@ -112,7 +112,7 @@ impl Pattern {
         names.chain(self.end.iter().map(|_| "splat"))
     }
 
-    /// Whether a placeholder stands for a part of a segment.
+    /// Whether any placeholder stands for only a part of a segment.
     pub(super) fn has_partial_placeholder(&self) -> bool {
         self.segments().any(|Segment { text, placeholders }| match placeholders.as_slice() {
             [] => false,
@@ -303,7 +303,7 @@ pub(super) fn fill_in(text: &str, captures: &Captures<'_>) -> String {
     while let Some((before, after)) = rest.split_once(':') {
         filled.push_str(before);
         let (name, tail) = after.split_at(name_length(after));
-        // Encoded values have no `?`, so a `?` in `filled` is that of the target.
+        // A `?` in `filled` comes from `text`, because captured values are percent-encoded.
         let is_in_query = filled.contains('?');
         match captures.iter().find(|(known, _)| *known == name) {
             Some((_, value)) if is_in_query => filled.extend(utf8_percent_encode(value, NOT_IN_QUERY_VALUE)),

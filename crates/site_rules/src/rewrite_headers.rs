@@ -13,7 +13,7 @@ type Headers = Vec<(HeaderName, HeaderValue)>;
 #[derive(Debug, Clone)]
 pub struct RewriteHeaders<E> {
     pub rules: RuleList<HeaderRule>,
-    /// For the decoded path of each rewrite target, its variants, each with the headers that rules set.
+    /// The variants of each rewrite target, by decoded path. Each variant has the headers that rules set.
     targets: HashMap<Box<str>, Vec<(Headers, E)>>,
 }
 

@@ -215,7 +215,7 @@ fn diff_class(line: &str) -> &'static str {
     }
 }
 
-/// Whether the word, in lower case, is a compiler error that a rustdoc example expects, such as `e0308`.
+/// Whether a word in lower case is the code of a compiler error that a rustdoc example expects: `e0308`.
 fn is_error_code(word: &str) -> bool {
     word.strip_prefix('e')
         .is_some_and(|digits| digits.len() == 4 && digits.bytes().all(|b| b.is_ascii_digit()))

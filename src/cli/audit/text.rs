@@ -65,7 +65,7 @@ pub(super) fn write_report(report: &Report, has_evidence: bool, out: &mut dyn Wr
     Ok(())
 }
 
-/// Writes a finding on one line, and with `has_evidence` its requests and responses.
+/// Writes a finding on one line. With `has_evidence`, also writes its requests and responses.
 fn write_finding(
     report: &Report,
     finding: &Finding,
@@ -82,7 +82,7 @@ fn write_finding(
     finding.evidence.iter().try_for_each(|exchange| write_evidence(exchange, out))
 }
 
-/// Writes the URL of a request, a summary, and those of [`SHOWN_FIELDS`] that the response has.
+/// Writes the URL of a request, a summary, and the non-empty [`SHOWN_FIELDS`] of the response.
 fn write_evidence(exchange: &Exchange, out: &mut dyn Write) -> io::Result<()> {
     writeln!(out, "           {:>3}. {}", exchange.number, visible(exchange.url().as_str()))?;
     writeln!(out, "                {}", visible(&exchange.summary()))?;
@@ -152,7 +152,7 @@ fn introduce(rule: &Rule) -> String {
     format!("### `{id}`\n\n*{}.* {checks} {matters} Affected: {hurts}\n", severity.word())
 }
 
-/// Explains all rules, by group, each with only its first fix, which suits any platform.
+/// Explains all rules, grouped. For each rule, shows only the first fix, which suits any platform.
 pub(super) fn explain_all() -> String {
     let mut text = String::new();
     for group in Group::ALL {

@@ -120,7 +120,7 @@ impl ExportFolder {
             // Check the folder again, because it may have changed during the write.
             let found = self.examine()?;
             match exchange(&draft, &self.path, &found) {
-                // A bind mount may have the device of its parent.
+                // A bind mount can be on the same device as its parent folder, so `claim` may not detect it.
                 Err(error) if error.kind() == ErrorKind::ResourceBusy => Err(refuse_mount_point(&self.path)),
                 done => {
                     done.with_context(|| format!("cannot replace {}", self.path.display())).map(|()| found)

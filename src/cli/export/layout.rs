@@ -65,7 +65,7 @@ impl UrlContent {
     }
 }
 
-/// The path in the export of a file below `public/`.
+/// Converts the name of a file below `public/` to its path in the export.
 pub(super) fn public_path(name: &str) -> String {
     format!("public/{name}")
 }
@@ -100,7 +100,7 @@ impl ExportLayout {
         let Description { urls, missing, missing_in, unknown_endpoint, read_only, ambiguous, endpoints } =
             description;
         let mut names = FileNames::default();
-        // Reserve the names of files before those of pages, so that no page or encoding takes them.
+        // Reserve the names of files first, so that no page or encoding takes them.
         for (path, answers) in &urls {
             if let UrlResponses::Single(of) = answers {
                 names.claim(&path[1..], &of.identity().body);

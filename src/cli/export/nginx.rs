@@ -235,7 +235,7 @@ fn site_maps(layout: &ExportLayout) -> Vec<NginxMap> {
     for (path, _) in &layout.urls {
         *folded.entry(path.to_ascii_lowercase()).or_default() += 1;
     }
-    // Entries are numbered from 0 by `len() - 1`, because the first line of a map is its default.
+    // `len() - 1` numbers the entries from 0, because `len` also counts the default of the map.
     for (path, content) in &layout.urls {
         let id = match content {
             UrlContent::Page { html: of_html, markdown: of_markdown, neither } => {
@@ -368,7 +368,8 @@ pub(super) fn render_server_conf(layout: &ExportLayout, root: &str, options: &We
     let own = file_headers(layout);
     let of_file = own.iter().map(|name| add_header(name, &variable("$frontdesk_header_", name)));
     let headers: Vec<String> = layout.common.iter().map(with_value).chain(of_file).collect();
-    // Headers that describe one response. All others are security headers, which nginx's errors also get.
+    // Headers that describe one response. The other headers of `read_only` are security headers, which nginx's
+    // own error pages get, too.
     let is_described =
         |name: &str| matches!(name, "cache-control" | "content-type" | "allow" | "link" | "vary");
     let security = layout.read_only.headers.iter().filter(|(name, _)| !is_described(name));

@@ -41,11 +41,11 @@ pub(super) struct Console<'a> {
     pub(super) is_terminal: bool,
     pub(super) has_colors: bool,
     pub(super) has_unicode: bool,
-    /// The operator's answers; `None` if standard input is not a terminal.
+    /// Standard input, for the operator's answers to questions; `None` if it is not a terminal.
     pub(super) answers: Option<&'a mut dyn BufRead>,
     /// Standard output, for data.
     pub(super) out: &'a mut dyn Write,
-    /// Standard error, for everything else.
+    /// Standard error, for messages to the operator, such as errors and questions.
     pub(super) err: &'a mut dyn Write,
 }
 

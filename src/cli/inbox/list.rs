@@ -96,7 +96,7 @@ impl SubmissionExport {
 /// Replaces an existing file only with `--force`. Then reports submissions that stayed encrypted.
 pub(super) fn export(options: &SubmissionExport, console: &mut Console<'_>) -> anyhow::Result<ExitCode> {
     let (which, inbox) = (&options.which, console.inbox.as_deref());
-    // Show no progress if rows go to a terminal, where it would appear between them.
+    // Show no progress if the rows go to a terminal, where the progress would appear between them.
     let progress = Progress::start_if(options.file().is_some() || !console.is_terminal, "Exporting");
     let total = inbox.map(|inbox| inbox.count(&Filter::default())).transpose()?.unwrap_or_default();
     progress::begin("submissions read", which.limit.map_or(total, |limit| limit.min(total)) as u64);
@@ -127,7 +127,7 @@ pub(super) fn export(options: &SubmissionExport, console: &mut Console<'_>) -> a
     Ok(code)
 }
 
-/// Adds the path to an error of [`write_to_file`], and the way to replace an existing file.
+/// Adds the path to an error of [`write_to_file`]. If the file exists, also adds a hint on how to replace it.
 fn explain_unwritten(path: &Path, error: anyhow::Error) -> anyhow::Error {
     let kind = error.downcast_ref::<io::Error>().map(io::Error::kind);
     match kind {

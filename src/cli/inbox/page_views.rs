@@ -20,9 +20,9 @@ use frontdesk_inbox as inbox;
 use frontdesk_inbox::store::{InboxReader, StoreError, ViewFilter, ViewReport, Views};
 use frontdesk_site::path;
 
-/// Maximum number of pages and of hosts in text output, unless `--top` sets another one.
+/// Maximum number of pages and of hosts in text output, unless `--top` is given.
 const MAX_SHOWN: u16 = 10;
-/// Maximum number of pages and of hosts in the JSON object, unless `--top` sets another one.
+/// Maximum number of pages and of hosts in the JSON object, unless `--top` is given.
 const MAX_JSON: u16 = 1000;
 /// The label of the row for pages or hosts that are not counted separately.
 const OTHERS: &str = "(others)";

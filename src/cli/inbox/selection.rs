@@ -82,7 +82,7 @@ pub struct WorkOptions {
 }
 
 impl WorkOptions {
-    /// The filter for these options. `--due` also selects by the state: only open submissions.
+    /// The filter for these options. `--due` leaves out submissions that are marked as done.
     fn filter(&self, today: Date) -> Filter {
         let assignee = if self.unassigned { Some(String::new()) } else { self.assignee.clone() };
         let (is_done, follow_up_until) = (self.due.then_some(false), self.due.then_some(today));

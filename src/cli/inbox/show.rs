@@ -67,7 +67,7 @@ pub(in crate::cli) fn read_details(inbox: &InboxReader, id: Uuid) -> Result<Deta
     })
 }
 
-/// The state of the team's work on a submission, as pairs of a label and a text. Leaves out what is not set.
+/// The state of the team's work on a submission, as labels and texts. Leaves out properties that are not set.
 fn describe_work(annotation: &Annotation, now: &Zoned) -> Vec<(&'static str, String)> {
     let mut work = Vec::new();
     work.extend(annotation.done_at.map(|done_at| ("done since", time_and_distance(done_at, now))));

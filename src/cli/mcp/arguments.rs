@@ -165,7 +165,7 @@ impl ToolArguments {
     }
 }
 
-/// The error for an argument that the tool needs and that is absent or empty.
+/// The error for a required argument that is absent or empty.
 pub(super) fn missing(name: &str) -> ToolError {
     ToolError::new(format!("`{name}` is missing"))
 }
@@ -189,7 +189,7 @@ fn parse_id(name: &str, word: &str) -> Result<Uuid, ToolError> {
     })
 }
 
-/// The error for an argument with the value `found`, which is not `expected`.
+/// The error for the argument `name`, which has the value `found` instead of an `expected` one.
 fn wrong(name: &str, expected: &str, found: &Value) -> ToolError {
     let found = match found {
         Value::String(text) => quote(text),

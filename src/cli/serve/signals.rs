@@ -19,7 +19,8 @@ use frontdesk_http::ShutdownPhase;
 pub(super) struct HangUps {
     runtime: Runtime,
     signal: Signal,
-    /// Whether SIGHUP means that the server's terminal was closed, if it is closed.
+    /// Whether standard error was a terminal at the start, without `nohup`. Then SIGHUP counts as SIGTERM once
+    /// the terminal is closed.
     has_terminal: bool,
 }
 

@@ -6,7 +6,7 @@ use crate::words::WordList;
 use frontdesk_forms::text::escape_html;
 use frontdesk_markdown::source::SourceText;
 
-/// The kinds of alerts, each with its word.
+/// The marker of each kind of alert, its type, and the name of the word for its default title.
 const KINDS: [(&str, AlertType, &str); 5] = [
     ("note", AlertType::Note, "alert_note"),
     ("tip", AlertType::Tip, "alert_tip"),
@@ -31,7 +31,7 @@ pub(super) fn localize(root: Node<'_>, source: &SourceText<'_>, words: &WordList
         let line = source.line_at(node.data().sourcepos.start.line);
         let marker_end = line.and_then(|(_, line)| line.split_once("[!")?.1.split_once(']'));
         let written = alert.title.take().map(|title| {
-            // Obsidian's marks of alerts that can be folded, and a colon, are not part of the title.
+            // Drop a leading colon, or the `-` or `+` that makes an alert foldable in Obsidian.
             let is_marked = marker_end.is_some_and(|(_, rest)| rest.starts_with(MARKS));
             title[usize::from(is_marked && title.starts_with(MARKS))..].trim().to_owned()
         });

@@ -32,7 +32,7 @@ pub(super) struct Conversion {
     pub markdown: Option<Bytes>,
 }
 
-/// The properties of a page that are not its text.
+/// The result of converting a page, except for the Markdown.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 pub(super) struct Facts {
     #[serde(with = "MetadataFields")]
@@ -76,14 +76,14 @@ struct MetadataFields {
     is_unlisted: bool,
 }
 
-/// The parts of a page that belong to the site, because other pages have them too.
+/// The parts of a page that other pages repeat: blocks of links, and the site's name.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub(super) struct Shared {
     /// The hashes of the page's blocks of links that other pages share.
     pub links: HashSet<u64>,
     /// The name of the site, if the title or the first-level heading of the Markdown contains it.
     pub site_name: Option<String>,
-    /// Whether the site's name is the whole title of this page and of most others.
+    /// Whether most pages have the site's name as their whole title. False if `site_name` is `None`.
     pub has_common_title: bool,
 }
 

@@ -24,7 +24,7 @@ use frontdesk_process::parallel::in_parallel;
 /// The beginning of each cache file. Increment the number if the format changes.
 const MAGIC: &[u8] = b"frontdesk conversion 1\n";
 
-/// Replaces the length of the Markdown in a cache file if the conversion has none.
+/// The length of the Markdown in the cache file of a conversion that has no Markdown.
 const NO_MARKDOWN: u32 = u32::MAX;
 
 /// A cache of conversions in a folder, one file for each. A damaged file counts as missing.
@@ -40,7 +40,7 @@ struct State {
     used: HashSet<Hash>,
     /// The conversions in `used` that may be missing from the folder.
     new: Vec<(Hash, Conversion)>,
-    /// Whether storing has failed since all new conversions were last stored.
+    /// Whether a call of [`ConversionCache::store`] has failed, and no later call has completed.
     has_failed: bool,
 }
 
@@ -110,7 +110,7 @@ impl ConversionCache {
         });
         let results: io::Result<Vec<bool>> = results.into_iter().collect();
         if !results.as_ref().is_ok_and(|results| results.iter().all(|is_written| *is_written)) {
-            // Keep the new conversions for the next call, which stores those that the site still uses then.
+            // Keep the new conversions, so that a later call can store them.
             self.state.lock().unwrap_or_else(PoisonError::into_inner).new.extend(new);
             return results.map(|_| false);
         }

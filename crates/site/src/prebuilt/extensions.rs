@@ -14,7 +14,7 @@ const WITH: u8 = 1;
 const WITHOUT: u8 = 2;
 
 impl<'n> LinkSpellings<'n> {
-    /// No links to any of the HTML files `names`.
+    /// Creates an empty record of the links to the HTML files `names`.
     pub fn new(names: &HashSet<&'n str>) -> Self {
         Self(names.iter().map(|name| (*name, AtomicU8::default())).collect())
     }
@@ -50,7 +50,7 @@ impl<'n> LinkSpellings<'n> {
     pub fn into_keeping(self, others: &HashSet<&str>) -> HashSet<&'n str> {
         let spellings: HashMap<&str, u8> =
             self.0.into_iter().map(|(name, spelling)| (name, spelling.into_inner())).collect();
-        // The number of files in a folder that keep the extension, minus those that do not.
+        // Per folder: the number of files that are linked only with `.html`, minus the other linked files.
         let mut balances: HashMap<&str, isize> = HashMap::new();
         for (name, spelling) in spellings.iter().filter(|(_, spelling)| **spelling != 0) {
             *balances.entry(folder(name)).or_default() += if *spelling == WITH { 1 } else { -1 };

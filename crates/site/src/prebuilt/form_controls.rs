@@ -29,7 +29,7 @@ struct Control {
     name: String,
     /// The type of an `<input>` or `<button>` in lower case, or else the name of the element.
     kind: String,
-    /// The values that the page offers, without empty ones: of a menu, a box, a button or a hidden control.
+    /// The non-empty values that the page sets: of a menu, check box, radio button, button or hidden control.
     values: Vec<String>,
 }
 
@@ -103,7 +103,7 @@ enum Mismatch {
     Missing(String),
     /// The page offers this value for a field that does not accept it.
     Refused { name: String, value: String },
-    /// The control of a consent is not a check box.
+    /// The control for a consent is not a check box.
     NoBox(String),
 }
 
@@ -143,12 +143,12 @@ impl Control {
             // Visitors enter nothing into a button or a hidden control, such as a token of the generator.
             return (!is_hidden).then_some(Mismatch::Unknown(name));
         };
-        // A hidden control whose value says yes would give the consent of every visitor.
+        // A hidden control with an accepting value would record a consent that the visitor has not given.
         let is_given = || self.values.iter().any(|value| field.value_of_control(value).is_some());
         if field.kind == FieldKind::Consent && self.kind != "checkbox" && (!is_hidden || is_given()) {
             return Some(Mismatch::NoBox(name));
         }
-        // Generators often write a hidden control before a check box, with the value of an unticked box.
+        // Generators often add a hidden control to a check box, with the value to send if it is unchecked.
         let is_set = !is_hidden || matches!(field.kind, FieldKind::Hidden | FieldKind::Choice);
         let refused = self.values.iter().find(|value| field.value_of_control(value).is_none());
         refused.filter(|_| is_set).map(|value| Mismatch::Refused { name, value: value.clone() })
@@ -156,7 +156,7 @@ impl Control {
 }
 
 impl Mismatch {
-    /// A warning about this mismatch, which `pages` pages have. `page` is the first of these pages.
+    /// Warns about this mismatch, which occurs on `pages` pages. `page` is the first of them.
     fn fault(&self, form: &'static Form, page: &HtmlPage<'_>, pages: usize) -> Fault {
         let also = match pages {
             ..=1 => String::new(),
@@ -222,7 +222,7 @@ fn find_line(html: &str, form: &str, control: Option<&str>) -> Option<usize> {
     let end = |start: usize| lower[start..].find("</form").map_or(html.len(), |length| start + length);
     let forms: Vec<_> = forms.into_iter().map(|start| start..end(start)).collect();
     let is_inside = |at: &&usize| forms.iter().any(|form| form.contains(*at));
-    // The value of another attribute of the tag around `at`.
+    // Finds the value of `attribute` in the tag that contains the position `at`.
     let beside = |at: usize, attribute: &str| {
         let start = html[..at].rfind('<').unwrap_or_default();
         let tag = html[start..].split('>').next().unwrap_or_default();
@@ -236,7 +236,7 @@ fn find_line(html: &str, form: &str, control: Option<&str>) -> Option<usize> {
     Some(1 + html[..at].matches('\n').count())
 }
 
-/// The HTML with only the line breaks of comments, scripts and styles. Keeps those without an end.
+/// Removes comments, scripts and styles, but keeps their line breaks. Unclosed ones stay as they are.
 fn without_scripts(html: &str) -> String {
     let lower = html.to_ascii_lowercase();
     let mut rest = String::with_capacity(html.len());

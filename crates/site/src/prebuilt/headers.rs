@@ -63,7 +63,7 @@ fn variant(entry: &SiteEntry, target: &str, rules: &RuleList<HeaderRule>, path: 
     let file = |file: &Arc<File>, media_types: &[&str]| {
         let mut new = file.without_encodings();
         let mut headers = std::mem::take(&mut new.headers);
-        // Without these headers, the page would get those of the built-in theme, which restrict it more.
+        // Keep the build's own headers: without them, the stricter headers of the built-in theme would apply.
         let own = html_headers("");
         let is_own = |name: &HeaderName| own.iter().any(|(own, _)| own == name);
         headers.retain(|header| is_own(&header.0) || !replaced.contains(header));

@@ -23,7 +23,7 @@ impl Prebuilt {
         let redirected = home.and_then(|home| {
             let parse = |url: &Option<String>| url.as_ref()?.parse::<Uri>().ok();
             let url = parse(&home.metadata.redirect)?;
-            // A redirect to another site leads to no page of this one.
+            // Ignore a redirect to another host: none of the build's pages is its target.
             let own = [&home.metadata.url, &home.metadata.canonical]
                 .map(|own| parse(own)?.host().map(str::to_owned));
             if url.host().is_some_and(|host| !own.iter().flatten().any(|own| own == host)) {

@@ -88,7 +88,7 @@ pub(super) fn separate_fragments<'a>(
     (pages, fragments)
 }
 
-/// Warns about pages at the endpoints of forms, which take precedence.
+/// Warns about pages that cannot be reached, because a form has its endpoint at the same path.
 fn report_endpoints(pages: &[HtmlPage<'_>], forms: &FormSet, faults: &mut Vec<Fault>) {
     for page in pages {
         let Some(form) = forms.iter().find(|form| form.path == page.path) else { continue };

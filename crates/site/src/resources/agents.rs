@@ -54,7 +54,7 @@ fn endpoints(forms: &FormSet) -> String {
     }
 }
 
-/// Clauses about the forms that accept each value of a field only once, for the end of a sentence.
+/// The end of a sentence: a clause for each form that counts each value of a field only once.
 fn repeats(forms: &FormSet) -> String {
     let clause = |form: &Form| match form.dedup_key {
         DedupKey::Field(_) if form.name == WAITLIST.name => {

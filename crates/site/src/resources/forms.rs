@@ -37,7 +37,7 @@ pub(super) fn form_section(form: &'static Form, base_url: &str) -> String {
     render(include_str!("form.md"), values)
 }
 
-/// The fields as rows of a table in Markdown. The meaning of a field without a description is its label.
+/// Describes the fields as rows of a Markdown table. If a field has no description, shows its label.
 fn rows(fields: &[Field]) -> Vec<Value> {
     let row = |field: &Field| {
         let meaning = if field.description.is_empty() { field.label } else { field.description };

@@ -50,7 +50,7 @@ pub(super) fn titles(set: &FormSet) -> String {
     list(&titles, " and ")
 }
 
-/// Joins the items with commas, and the last two with the conjunction, which includes its spaces.
+/// Joins the items with commas, and the last two with `conjunction`, such as `" and "`.
 pub(super) fn list(items: &[String], conjunction: &str) -> String {
     match items {
         [] => String::new(),
