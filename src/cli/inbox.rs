@@ -238,8 +238,8 @@ impl InboxCommand {
     /// Fails if there are several such arguments, if the remaining ones select nothing, or if they select
     /// both by ids and by options where only one is allowed.
     pub(super) fn take_site_folder(&mut self) -> Result<Option<PathBuf>, String> {
-        // The ids; whether other options select submissions; whether ids may be combined with these options; and
-        // the names of these options.
+        // The ids; whether other options select submissions; whether ids may be combined with such options;
+        // and the names of the options.
         let (ids, has_filter, may_combine, options) = match self {
             Self::List { which, .. } | Self::Export(SubmissionExport { which, .. }) => {
                 return Ok(which.folder.site.take());

@@ -7,7 +7,7 @@ use frontdesk_site::fault::{Fault, Severity};
 pub(super) struct ConfigNeeds {
     /// The keys and tables; `None` stands for the whole configuration.
     tables: Option<&'static [&'static str]>,
-    /// The reason why the command must not go on, as a sentence without a full stop.
+    /// The reason why an error stops the command, as a sentence without a period.
     refusal: Option<&'static str>,
 }
 
@@ -48,7 +48,7 @@ impl ConfigNeeds {
         fault.severity == Severity::Error && self.tables.is_none_or(|tables| fault.concerns(tables))
     }
 
-    /// The reason why the command must not go on after an error; `None` if the error itself says it.
+    /// The reason why an error stops the command. `None` if the error itself makes this clear.
     pub(super) fn refusal(&self) -> Option<&'static str> {
         self.refusal
     }

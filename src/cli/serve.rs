@@ -80,7 +80,7 @@ fn serve(
     started: Instant,
 ) -> anyhow::Result<ExitCode> {
     preflight::report_environment();
-    // Check before binding: a client that connects to a server which then ends takes it for a crash.
+    // Check before binding, so that no client connects to a server that is about to exit.
     preflight::require_usable_database(&config)?;
     // Bind before loading: a port in use is reported at once, and links may contain the bound port.
     let sockets = bind_sockets(&config)?;

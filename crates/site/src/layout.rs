@@ -24,7 +24,7 @@ use crate::fault::Fault;
 use frontdesk_forms::text::escape_html;
 use frontdesk_process::panics;
 
-/// The data from which a page's template is rendered: the site, the page, its body and related pages.
+/// The data for rendering a page's template: the site, the page, its body and its related pages.
 #[derive(Clone, Copy)]
 pub(super) struct TemplateContext<'a> {
     pub shared: &'a SiteContext,

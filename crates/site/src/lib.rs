@@ -95,7 +95,7 @@ pub use frontdesk_publish::{
     resolve_path,
 };
 
-// A loaded site, from which the server answers requests.
+// The loaded site, which the server uses to answer requests.
 pub use confirm::{CONFIRM_PATH, ConfirmPage};
 pub use form_answer::{FormMessage, FormPage};
 pub use frontdesk_files::{Encodings, File};

@@ -40,7 +40,7 @@ pub struct ResolvedLink {
     pub href: String,
     /// The link for Markdown, which is absolute so that it also works in a copy of the text.
     pub absolute: String,
-    /// The path on this site to which the link leads. `None` for links to other sites.
+    /// The path on this site that the link leads to. `None` for links to other sites.
     pub target: Option<LinkTarget>,
 }
 

@@ -108,7 +108,7 @@ fn load_build_alone(
     let mut names = PathRegistry::default();
     names.exclusions.clone_from(&publication.exclusions);
     options.reserved.iter().for_each(|path| names.reserve(path));
-    // Ignore path conflicts within the build: without other pages, they have no consequence.
+    // Ignore path conflicts within the build: they matter only on a site that has other pages.
     build.register(&mut names, &mut Vec::new());
     let redirects = redirects::compile(&options.redirects, &mut names, &mut faults);
     faults.extend(check_links(&redirect_links(&redirects), &names, &HashMap::default()));

@@ -100,7 +100,7 @@ impl Content {
         self.blocks.iter().filter_map(|(of, at)| Some((*of, html.get(at.clone())?))).collect()
     }
 
-    /// Combines the text of this content with the other fields of `other`, which must have an equal text.
+    /// Combines the text of this content with the other fields of `other`, which must have the same text.
     pub fn with_facts_of(&self, other: &Self) -> Self {
         Self { html: self.html.clone(), markdown: self.markdown.clone(), ..other.clone() }
     }

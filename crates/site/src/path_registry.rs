@@ -6,7 +6,7 @@ use crate::fault::Fault;
 use frontdesk_process::maps::{HashMap, HashSet};
 use frontdesk_publish::Exclusion;
 
-/// The owners of paths, and the other paths to which links may lead.
+/// The owners of paths, and the other valid targets of links.
 #[derive(Debug, Default, PartialEq)]
 pub(super) struct PathRegistry {
     /// Maps each decoded path to its owner: the name of a source file, or a description of an owner without a

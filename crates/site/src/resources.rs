@@ -105,7 +105,7 @@ pub struct ResourceCache {
 
 #[derive(Debug)]
 struct Resources {
-    /// The summaries of the pages from which the files were built.
+    /// The page summaries that the files were built from.
     pages: Arc<Vec<PageSummary>>,
     files: Vec<(String, Arc<File>)>,
 }
@@ -157,7 +157,7 @@ impl ResourceCache {
     }
 }
 
-/// The operator's `SKILL.md`, if there is one. Call this before the generated one is inserted.
+/// The operator's `SKILL.md`, if there is one. Call this before the generated `SKILL.md` is inserted.
 fn written_skill(site: &Site) -> Option<&File> {
     match site.get(skill::SKILL_PATH) {
         Some(SiteEntry::File(file, _)) => Some(file),

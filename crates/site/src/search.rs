@@ -178,7 +178,7 @@ impl SearchCache {
         // An estimate of the largest uncompressed index that is small enough after compression.
         let mut most = limit.saturating_mul(MAX_RATIO);
         let mut tried = Vec::new();
-        // The new map has the hasher of the old one, so that equal texts have equal hashes in both.
+        // The new map uses the hasher of the old map, so that equal texts have equal hashes in both.
         let mut sizes = HashMap::with_hasher(self.sizes.hasher().clone());
         let mut found = None;
         for (level, detail) in levels_of_detail().enumerate() {
@@ -326,7 +326,7 @@ const CONTEXT_BYTES: usize = 16 << 10;
 /// The compressed size of a large index is first estimated from every fourth chunk, because a first load
 /// tries several levels of detail.
 const SAMPLE_DISTANCE: usize = 4;
-/// Maximum number of chunks of an index whose compressed size is not first estimated from a sample.
+/// An index with more chunks than this is compressed only after a sample shows that it is likely to fit.
 const MAX_UNSAMPLED_CHUNKS: usize = 64;
 
 /// Maximum size of the index of a site with this many pages, in bytes, after compression with gzip.
@@ -334,7 +334,7 @@ fn max_bytes(pages: usize) -> usize {
     pages.saturating_mul(BYTES_PER_PAGE).clamp(SMALL_SITE_BYTES, MAX_BYTES)
 }
 
-/// Levels of detail, in descending order. The first one whose index is small enough is used.
+/// Levels of detail, in descending order. The index uses the first level that makes it small enough.
 fn levels_of_detail() -> impl Iterator<Item = Detail> {
     let texts =
         [usize::MAX, 16_000, 11_000, 8_000, 5_600, 4_000, 2_800, 2_000, 1_400, 1_000, 700, 500, 350, 240];

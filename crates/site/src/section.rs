@@ -18,7 +18,7 @@ pub(super) struct SectionPage {
     /// The page's path, decoded and with a trailing slash.
     pub path: String,
     pub title: String,
-    /// The position among the pages of a folder, lowest first. Pages without one come last, sorted by title.
+    /// The position among the pages of a folder, lowest first. Pages without a weight come last, by title.
     pub weight: Option<i64>,
     /// The heading under which the page is listed among the pages of its folder.
     pub group: Option<String>,
@@ -38,7 +38,7 @@ struct Node {
     children: Vec<Node>,
 }
 
-/// A section with its pages as a tree, whose root is the page that opens the section.
+/// A section as a tree of pages. The root is the page that opens the section.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct NavSection {
     root: Node,
@@ -53,7 +53,7 @@ pub(super) struct SectionEntry {
     /// Percent-encoded; `None` for a group. A folder without a page of its own has the path of its first page
     /// if its children are not shown, and otherwise `None`.
     pub path: Option<String>,
-    /// Whether the entry is the heading of a group, whose pages are its children.
+    /// Whether the entry is the heading of a group. Its children are the pages of the group.
     pub is_group: bool,
     pub is_current: bool,
     /// Whether the entry is the current page or contains it.
@@ -163,7 +163,7 @@ impl Node {
         self.children.iter_mut().for_each(Self::sort);
     }
 
-    /// Appends the paths and titles of this page and those below it, in reading order.
+    /// Appends the paths and titles of this page and of the pages below it, in reading order.
     fn collect(&self, order: &mut Vec<(String, String)>) {
         if self.is_page {
             order.push((self.path.clone(), self.title.clone()));

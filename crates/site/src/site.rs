@@ -223,7 +223,7 @@ impl Site {
         self.folder_not_found.sort_by_key(|(folder, _)| std::cmp::Reverse(folder.len()));
     }
 
-    /// The index of the language in whose folder a decoded path is; 0 if it is in none.
+    /// The index of the language with the folder that contains a decoded path. 0 if no folder contains it.
     fn language_at(&self, path: &str) -> usize {
         let mut translated = self.languages.iter().skip(1);
         let translated = translated.position(|language| path::is_in_folder(path, &language.prefix));
@@ -553,7 +553,7 @@ impl Site {
         });
     }
 
-    /// Stores a compressed body: on disk if pages are on disk and it fills a block, otherwise on the heap.
+    /// Stores a compressed body on disk if pages are on disk and it fills a block; otherwise, on the heap.
     fn keep(&self, bytes: Vec<u8>) -> Bytes {
         let spill = self.spills.iter().find(|spill| spill.is_active() && bytes.len() as u64 >= BLOCK);
         match spill {

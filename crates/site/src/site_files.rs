@@ -130,7 +130,7 @@ struct CachedFile {
     content: FileContent,
 }
 
-/// The cached content of a file: only the hash for a source, whose text is not needed after rendering.
+/// The cached content of a file. For a source, only the hash: its text is not needed after rendering.
 #[derive(Debug, Clone)]
 enum FileContent {
     Source(Hash),
@@ -287,7 +287,7 @@ struct ReadFile {
 }
 
 impl<'a> FileReader<'a> {
-    /// Takes the files of the last load out of `known`. `Self::read` adds those of this load.
+    /// Takes the files of the last load out of `known`. `Self::read` adds the files of this load.
     fn new(known: &'a mut FileCache) -> Self {
         let before = std::mem::take(known).0;
         Self {

@@ -183,7 +183,7 @@ impl RedirectRule {
         if self.has_parameters() { Vec::new() } else { self.pattern.literal_paths() }
     }
 
-    /// A decoded path that the rule applies to.
+    /// An example of a decoded path that the rule applies to.
     pub fn example(&self) -> String {
         self.pattern.example()
     }
@@ -270,7 +270,7 @@ pub struct HeaderRule {
 }
 
 impl HeaderRule {
-    /// A decoded path that the rule applies to.
+    /// An example of a decoded path that the rule applies to.
     pub fn example(&self) -> String {
         self.pattern.example()
     }

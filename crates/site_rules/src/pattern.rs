@@ -135,7 +135,7 @@ impl Pattern {
         vec![path]
     }
 
-    /// A decoded path that the pattern matches, in which `x` replaces each placeholder and the `*`.
+    /// An example of a decoded path that the pattern matches, with `x` for each placeholder and for the `*`.
     pub(super) fn example(&self) -> String {
         let mut path = String::new();
         let mut add = |segments: &[Segment]| {

@@ -55,7 +55,7 @@ impl RobotsRules {
     }
 }
 
-/// Whether a path begins with a pattern, in which `*` stands for any text and a final `$` for the end.
+/// Whether a path begins with a pattern. `*` matches any text, and a final `$` matches the path's end.
 fn matches(pattern: &str, path: &str) -> bool {
     let (pattern, is_whole) = pattern.strip_suffix('$').map_or((pattern, false), |pattern| (pattern, true));
     let mut parts = pattern.split('*').collect::<Vec<_>>();

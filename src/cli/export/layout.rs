@@ -86,7 +86,7 @@ pub(super) struct ExportLayout {
     pub read_only: RecordedResponse,
     /// The response to a path that servers may interpret differently.
     pub ambiguous: RecordedResponse,
-    /// The paths that only frontdesk can serve, such as those of the forms.
+    /// The paths that only frontdesk can serve, such as the endpoints of the forms.
     pub endpoints: Vec<&'static str>,
     /// Headers that all responses have in common.
     pub common: Vec<(String, String)>,

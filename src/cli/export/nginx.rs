@@ -368,8 +368,8 @@ pub(super) fn render_server_conf(layout: &ExportLayout, root: &str, options: &We
     let own = file_headers(layout);
     let of_file = own.iter().map(|name| add_header(name, &variable("$frontdesk_header_", name)));
     let headers: Vec<String> = layout.common.iter().map(with_value).chain(of_file).collect();
-    // Headers that describe one response. The other headers of `read_only` are security headers, which nginx's
-    // own error pages get, too.
+    // Headers that describe one response. The other headers of `read_only` are security headers, which the
+    // error pages of nginx get, too.
     let is_described =
         |name: &str| matches!(name, "cache-control" | "content-type" | "allow" | "link" | "vary");
     let security = layout.read_only.headers.iter().filter(|(name, _)| !is_described(name));
@@ -410,7 +410,7 @@ pub(super) fn render_server_conf(layout: &ExportLayout, root: &str, options: &We
                     MAX_BODY_BYTES / 1024
                 )),
             ),
-            // A replica that did not respond may have stored the submission, so the text does not deny it.
+            // Do not say that the submission was lost: a replica that did not respond may have stored it.
             (
                 "away",
                 error(

@@ -175,7 +175,7 @@ pub(super) enum Outcome {
     Done(String),
     /// The change made this many deliveries due now.
     Queued(usize),
-    /// The requested change was not made. The text says why, as the rest of the sentence.
+    /// The change was not made. The text gives the reason.
     Failed(&'static str),
     /// The submission has not been processed yet, or was removed.
     Missing,

@@ -34,7 +34,7 @@ pub(super) struct Console<'a> {
     pub(super) channels: &'a [Route],
     /// The site's lexicon, which is needed to teach screening with the operator's decisions.
     pub(super) lexicon: Arc<Lexicon>,
-    /// The configured users of the inbox; empty if a proxy may name others.
+    /// The configured users of the inbox; empty if a proxy may name other users.
     pub(super) users: &'a [User],
     /// The width of tables, in columns.
     pub(super) width: usize,

@@ -57,13 +57,13 @@ impl ToolArguments {
         }
     }
 
-    /// A text that selects something. Removes white space at both ends; `None` if nothing is left.
+    /// A text without the white space at both ends. `None` if the argument is absent or blank.
     pub(super) fn word(&mut self, name: &str, most: usize) -> Result<Option<String>, ToolError> {
         let text = self.text(name, most)?.map(|text| text.trim().to_owned());
         Ok(text.filter(|text| !text.is_empty()))
     }
 
-    /// Like [`ToolArguments::word`], for an argument that the tool needs.
+    /// Like [`ToolArguments::word`], but fails if the argument is absent or blank.
     pub(super) fn required_word(&mut self, name: &str, most: usize) -> Result<String, ToolError> {
         self.word(name, most)?.ok_or_else(|| missing(name))
     }
@@ -189,7 +189,7 @@ fn parse_id(name: &str, word: &str) -> Result<Uuid, ToolError> {
     })
 }
 
-/// The error for the argument `name`, which has the value `found` instead of an `expected` one.
+/// The error for the argument `name`: its value is `found`, but must be `expected`.
 fn wrong(name: &str, expected: &str, found: &Value) -> ToolError {
     let found = match found {
         Value::String(text) => quote(text),
@@ -200,7 +200,7 @@ fn wrong(name: &str, expected: &str, found: &Value) -> ToolError {
     ToolError::new(format!("`{name}` must be {expected}, not {found}"))
 }
 
-/// The first [`MAX_QUOTED`] characters of a value in backquotes, with unsafe ones made visible.
+/// The first [`MAX_QUOTED`] characters of a value in backquotes. Makes unsafe characters visible.
 fn quote(text: &str) -> String {
     let start = cut(text, MAX_QUOTED);
     let more = if start.len() < text.len() { "…" } else { "" };

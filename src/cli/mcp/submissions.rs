@@ -81,7 +81,7 @@ pub(super) fn search(session: &McpSession, arguments: &mut ToolArguments) -> Res
     list_page(session, &which, Some(&words))
 }
 
-/// The current time in this machine's time zone, to which dates in arguments refer, as on the command line.
+/// The current time, in this machine's time zone. Dates in arguments are in this zone, as on the command line.
 #[expect(clippy::disallowed_methods, reason = "a command reads the clock")]
 fn now() -> Zoned {
     Timestamp::now().to_zoned(TimeZone::system())
@@ -120,7 +120,7 @@ fn list_page(
     Ok(result)
 }
 
-/// Adds a note if the search was cut short, and the number of encrypted submissions, which it skips.
+/// Adds a note if the search was cut short, and the number of encrypted submissions that it skipped.
 fn add_notes(result: &mut Value, page: &SearchPage) {
     if page.is_partial {
         result["note"] =
@@ -299,7 +299,7 @@ pub(super) fn list_forms(session: &McpSession, _: &mut ToolArguments) -> Result<
             })
         })
         .collect();
-    // Forms that submissions were sent to, but whose definitions this version cannot read.
+    // Forms that have submissions, but no definition that this version can read.
     let unknown = counts.iter().filter(|(name, _)| forms.iter().all(|form| form.name != name.as_str()));
     list.extend(
         unknown.map(|(name, count)| json!({ "name": name, "is_configured": false, "submissions": count })),

@@ -178,7 +178,7 @@ fn check_readers(url: &DatabaseUrl, digest_at: Option<Time>, has_channels: bool)
     }
 }
 
-/// Judges the delivery of the digest. `undelivered` is the time it was due if no channel has accepted it.
+/// Warns if no channel has accepted the last digest. `undelivered` is then the time the digest was due.
 fn judge_digest(undelivered: Option<Timestamp>) -> StepResult {
     let (outcome, text) = match undelivered {
         Some(due) => (

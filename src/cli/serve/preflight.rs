@@ -24,7 +24,7 @@ pub(super) fn report_environment() {
             "the clock shows a time before this version was built, so valid certificates may be refused: set it, for example with `timedatectl set-ntp true`"
         );
     }
-    // Check only a time zone that is set: without `TZ`, a machine that has no time zone is in UTC.
+    // Check the time zone only if `TZ` is set: a machine may have no time zone, and uses UTC then.
     if std::env::var_os("TZ").is_some()
         && let Err(error) = TimeZone::try_system()
     {

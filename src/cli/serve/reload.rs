@@ -250,7 +250,7 @@ impl Reloader {
         site.use_variants(&self.encodings);
         faults.extend(config.memory_faults(site.size()));
         let before = self.app.snapshot.load_full();
-        // Reuse the old site's files only if the policy is unchanged: they cache headers that contain it.
+        // Reuse the old site's files only if the policy is the same: their cached headers contain the policy.
         if config.web.content_security_policy == self.config.web.content_security_policy {
             site.adopt(&before.site);
         }

@@ -19,8 +19,8 @@ use frontdesk_http::ShutdownPhase;
 pub(super) struct HangUps {
     runtime: Runtime,
     signal: Signal,
-    /// Whether standard error was a terminal at the start, without `nohup`. Then SIGHUP counts as SIGTERM once
-    /// the terminal is closed.
+    /// Whether standard error was a terminal at the start, without `nohup`. Then SIGHUP counts as SIGTERM
+    /// once the terminal is closed.
     has_terminal: bool,
 }
 

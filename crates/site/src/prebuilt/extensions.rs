@@ -67,7 +67,7 @@ impl<'n> LinkSpellings<'n> {
     }
 }
 
-/// The folder of a file, with a slash at its end unless it is empty.
+/// The folder of a file, with a final slash. Empty for a file that is not in a folder.
 fn folder(name: &str) -> &str {
     name.rfind('/').map_or("", |at| &name[..=at])
 }

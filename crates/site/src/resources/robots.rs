@@ -30,7 +30,7 @@ pub(super) fn build_robots_txt(base_url: &str, signals: ContentSignals) -> Strin
         line("Content-Signal", signals.content_signal()) + &line("Content-Usage", signals.content_usage());
     let group = |agents: &[&str], open: bool| {
         let names: String = agents.iter().map(|agent| format!("User-agent: {agent}\n")).collect();
-        // A crawler that has its own group ignores the group `*`, so each group repeats the general rules.
+        // A crawler with a group of its own ignores the group `*`, so each group repeats the general rules.
         let rule = if open { "Allow: /\nDisallow: /api/\n" } else { "Disallow: /\n" };
         format!("{names}{preferences}{rule}\n")
     };

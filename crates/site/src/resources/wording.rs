@@ -5,7 +5,7 @@ use super::options::ResourceOptions;
 use crate::PagesOptions;
 use frontdesk_forms::FormSet;
 
-/// The title, or else the operator's name. Empty if there is neither.
+/// The site's title, or else the operator's name. Empty if neither is configured.
 pub(super) fn site_name(options: &PagesOptions) -> &str {
     [&options.title, &options.operator.name]
         .map(|text| text.trim())
@@ -14,7 +14,7 @@ pub(super) fn site_name(options: &PagesOptions) -> &str {
         .unwrap_or_default()
 }
 
-/// The operator's name, or else the title. Empty if there is neither.
+/// The operator's name, or else the site's title. Empty if neither is configured.
 pub(super) fn operator_name(options: &PagesOptions) -> &str {
     let name = options.operator.name.trim();
     if name.is_empty() { options.title.trim() } else { name }
@@ -44,7 +44,7 @@ pub(super) fn has_default_forms(set: &FormSet) -> bool {
     set.iter().map(|form| form.name).eq(FormSet::built_in().iter().map(|form| form.name))
 }
 
-/// The titles in quotation marks: `“Book a demo” and “Contact”`.
+/// The titles of the forms in quotation marks: `“Book a demo” and “Contact”`.
 pub(super) fn titles(set: &FormSet) -> String {
     let titles: Vec<String> = set.iter().map(|form| format!("“{}”", form.title)).collect();
     list(&titles, " and ")

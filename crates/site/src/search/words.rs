@@ -58,7 +58,7 @@ fn read_ascii_word(text: &[u8]) -> (usize, WordHash) {
     (text.len(), hash)
 }
 
-/// The words of a text whose length is in [`LENGTHS`], except those in scripts without spaces.
+/// The words of a text with a length in [`LENGTHS`]. Skips words in scripts without spaces.
 fn words_of(text: &str) -> impl Iterator<Item = &str> {
     text.split(|c: char| !c.is_alphanumeric())
         .filter(|word| LENGTHS.contains(&word.chars().count()) && !word.chars().any(is_unspaced))
