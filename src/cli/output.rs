@@ -17,7 +17,7 @@ pub(super) const WARNING: Style = AnsiColor::Yellow.on_default().bold();
 pub(super) const GOOD: Style = AnsiColor::Green.on_default().bold();
 pub(super) const DIM: Style = Style::new().dimmed();
 
-/// Adds advice to an error, and passes on the error's message and causes.
+/// Wraps an error, and adds advice. The message and the causes stay the same.
 #[derive(Debug)]
 struct HintedError {
     error: anyhow::Error,

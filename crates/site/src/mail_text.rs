@@ -122,8 +122,7 @@ pub fn parse_mail(
     Ok(ParsedMail { subject, from_name, reply_to, text, html, warnings: faults })
 }
 
-/// Replaces the hint about missing front matter, which names keys of pages, with a hint that names keys of
-/// mails.
+/// Replaces the hint about missing front matter: the original hint names keys of pages, not of mails.
 fn with_mail_hint(fault: Fault) -> Fault {
     match fault.hint {
         Some(_) if fault.message == "no front matter" => {

@@ -24,7 +24,7 @@ pub struct ScheduledPage {
     pub at: Timestamp,
     /// The page's source file, relative to the site's folder.
     pub file: String,
-    /// Whether the page is taken down at the time `at`. Otherwise, it is published then.
+    /// Whether the page is taken down at the time `at`. If false, the page is published then.
     pub expires: bool,
 }
 

@@ -46,7 +46,7 @@ pub(super) struct SearchCache {
     pages: Vec<IndexedPage>,
     /// The number of pages that contain each word.
     frequencies: HashMap<WordHash, u32>,
-    /// The compressed sizes of chunks of the index, by the hash of their text and of the text before it.
+    /// The compressed sizes of the index's chunks, by a hash of each chunk and of the text before the chunk.
     sizes: HashMap<u64, usize>,
     index: Option<Blob>,
 }

@@ -32,7 +32,7 @@ const OF_SCRIPT: &str = "form_";
 const PROBLEM: &str = "problem_";
 /// Maximum length of a word, in characters.
 const MAX_CHARS: usize = 2_000;
-/// A placeholder that the word `date` may contain although the English word does not.
+/// A placeholder that the word `date` may contain, although the English word does not contain it.
 const MONTH_NUMBER: &str = "month_number";
 
 /// A word that `frontdesk.toml` replaces.

@@ -81,7 +81,7 @@ pub(super) fn search(session: &McpSession, arguments: &mut ToolArguments) -> Res
     list_page(session, &which, Some(&words))
 }
 
-/// The current time, in this machine's time zone. Dates in arguments are in this zone, as on the command line.
+/// The current time in this machine's time zone. Dates in arguments are in this zone, as on the CLI.
 #[expect(clippy::disallowed_methods, reason = "a command reads the clock")]
 fn now() -> Zoned {
     Timestamp::now().to_zoned(TimeZone::system())

@@ -28,7 +28,7 @@ pub(super) struct ToolSpec {
 const READS: ToolHints =
     ToolHints { is_read_only: true, is_destructive: false, is_idempotent: true, is_open_world: false };
 
-/// The hints for a tool that sends nothing, and that makes a change which another tool can undo.
+/// The hints for a tool that sends nothing and makes a change that another tool can undo.
 const REVERSIBLE: ToolHints = ToolHints { is_read_only: false, ..READS };
 
 pub(super) const TOOLS: [ToolSpec; 16] = [

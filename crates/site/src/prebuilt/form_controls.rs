@@ -236,7 +236,7 @@ fn find_line(html: &str, form: &str, control: Option<&str>) -> Option<usize> {
     Some(1 + html[..at].matches('\n').count())
 }
 
-/// Removes comments, scripts and styles, but keeps their line breaks. Unclosed ones stay as they are.
+/// Removes comments, scripts and styles, but keeps their line breaks. Leaves unclosed elements unchanged.
 fn without_scripts(html: &str) -> String {
     let lower = html.to_ascii_lowercase();
     let mut rest = String::with_capacity(html.len());
