@@ -92,7 +92,7 @@ pub fn parse_mail(
     let fixed: Vec<_> = known.iter().copied().filter(|(_, value)| value.is_some()).collect();
     let head = [
         (&*subject, line_of("subject"), known, Severity::Error),
-        // Braces in a sender's name may be meant literally.
+        // Only warn about placeholders here: braces in a sender's name may be meant literally.
         (&from_name, line_of("from_name"), &fixed, Severity::Warning),
     ];
     let lines = body.lines().enumerate();

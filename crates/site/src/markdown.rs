@@ -487,7 +487,7 @@ impl<'a> BodyRenderer<'a, '_> {
                 "the page's title is its first-level heading; use `##` or lower for others",
             );
         }
-        // An anchor without letters and digits would be empty, or only hyphens.
+        // From a title without letters and digits, the anchor would be empty or consist only of hyphens.
         let derived = if title.contains(char::is_alphanumeric) { &title } else { "section" };
         // Register the author's anchors as well, so that no derived anchor collides with them.
         let unique = self.anchorizer.anchorize(chosen.as_deref().unwrap_or(derived));
@@ -553,7 +553,7 @@ impl<'a> BodyRenderer<'a, '_> {
         self.rendered.facts.warnings.push(BodyWarning { line, message, hint });
     }
 
-    /// Renders a task of a list as an item with a disabled checkbox that has a label for screen readers.
+    /// Renders an item of a task list with a disabled checkbox, which has a label for screen readers.
     fn render_task(&mut self, node: Node<'a>, done: bool, position: Sourcepos) {
         let (state, checked) = if done { ("task_done", " checked") } else { ("task_open", "") };
         let state = escape_html(self.words.get(state));

@@ -69,7 +69,7 @@ pub struct PagesOptions {
     pub html_posts: bool,
     /// The forms of the site that are not switched off.
     pub form_set: FormSet,
-    /// The names of the forms whose visitors confirm their addresses.
+    /// The names of the forms that ask visitors to confirm their addresses.
     pub confirming: Vec<&'static str>,
     /// The operator's own values, for templates.
     pub extra: Map<String, Value>,
@@ -141,7 +141,7 @@ pub(super) fn no_such_form(names: &[&str]) -> String {
     }
 }
 
-/// A form as shown on pages.
+/// A form, with the data that pages need to show it.
 #[derive(Debug, Clone, PartialEq)]
 pub struct PageForm {
     pub definition: &'static Form,

@@ -97,7 +97,7 @@ impl PageFiles {
         Self::new(self.spill)
     }
 
-    /// The body from which the files of the page at `path` were last built.
+    /// The body that the files of the page at `path` were last built from.
     #[cfg(test)]
     pub fn content(&mut self, path: &str) -> Option<&Content> {
         self.by_path.get_mut(path).map(|(inputs, _)| &inputs.content)

@@ -127,7 +127,7 @@ pub struct Site {
     /// The pages behind links that confirm addresses, in the order of [`ConfirmPage::ALL`]. Empty if visitors
     /// do not confirm their addresses, or if the site has no theme.
     pub(super) confirm_pages: Vec<Page>,
-    /// Whether visitors of any form confirm their addresses.
+    /// Whether any form asks visitors to confirm their addresses.
     pub confirms_addresses: bool,
     /// The site's forms. Each form has an endpoint, `/api/NAME`.
     pub form_set: FormSet,

@@ -75,7 +75,7 @@ impl Visibility {
         })
     }
 
-    /// Takes each setting that is `None` from `inherited`, and also `noindex` if it is true there.
+    /// Takes each setting that is `None` from `inherited`. Sets `noindex` if `inherited` sets it.
     pub fn or(self, inherited: Self) -> Self {
         Self {
             draft: self.draft.or(inherited.draft),

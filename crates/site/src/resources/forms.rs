@@ -12,7 +12,7 @@ use frontdesk_forms::{Field, FieldKind, Form, MAX_BODY_BYTES};
 /// An instruction for agents, included in every description of the forms.
 pub(super) const CONFIRMATION: &str = "Obtain the user's explicit confirmation of the content before you submit: show them exactly what you are about to send.";
 
-/// The forms as shown on pages.
+/// Lists the forms, with the data that pages need to show them.
 pub fn page_forms(options: &PagesOptions) -> Vec<PageForm> {
     let page_form = |definition: &'static Form| PageForm {
         definition,
