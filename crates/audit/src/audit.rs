@@ -67,8 +67,8 @@ fn only_markdown(client: &Client) -> Option<Report> {
     })
 }
 
-/// Applies all rules. Rules that have not started within [`MAX_JUDGING`], and requests that were not sent,
-/// are noted as not judged: each reason once for each group.
+/// Applies all rules. Notes as not judged: requests that were not sent, each reason once for each group; what
+/// rules could not judge; and rules that have not started within [`MAX_JUDGING`].
 fn judge(survey: &Survey, client: &Client) -> Report {
     let denials: BTreeSet<_> = client.denials().into_iter().collect();
     let mut not_judged: Vec<_> = denials

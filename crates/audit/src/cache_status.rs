@@ -107,8 +107,9 @@ pub fn has_own_lifetime(response: &Response) -> bool {
     names.iter().any(|name| response.headers.contains_key(*name))
 }
 
-/// The members of `Cache-Status` (RFC 9211), starting with the cache closest to the origin. Skips members
-/// without `hit` and `fwd`. Empty if the field is missing or invalid.
+/// The members of `Cache-Status` (RFC 9211), starting with the cache closest to the origin. A member with
+/// `hit` is a hit, with any `fwd`; without it, the `fwd` means a bypass or a miss. Skips members with
+/// neither, and those that are not named by a string or a token. Empty if the field is missing or invalid.
 fn standard_statuses(response: &Response) -> Vec<CacheStatus> {
     let value = response.header("Cache-Status");
     let Ok(caches) = Parser::new(&value).parse::<List>() else { return Vec::new() };
@@ -132,8 +133,9 @@ fn standard_statuses(response: &Response) -> Vec<CacheStatus> {
 }
 
 /// Understands `HIT`, `Miss from cloudfront`, `TCP_HIT from …`, `HIT, MISS`, `hit,litespeed` and others: a
-/// known word anywhere before the first ` from `. With several words, a bypass counts before a hit, and a hit
-/// before a miss. Only a lone `REVALIDATED` depends on `product`. `None` for other words.
+/// known word, also within a longer one, before the first ` from `. With several words, a bypass counts
+/// before a hit, and a hit before a miss. Only a lone `REVALIDATED` depends on `product`. `None` for other
+/// words.
 fn outcome_of_words(value: &str, product: &str) -> Option<CacheOutcome> {
     let value = value.split(" from ").next().unwrap_or_default().to_ascii_uppercase();
     let has = |words: &[&str]| words.iter().any(|word| value.contains(word));

@@ -220,8 +220,8 @@ impl Client {
 
     /// Sends a request and follows at most [`MAX_REDIRECTS`] redirects within the site, always with GET, even
     /// if the request was a HEAD, because rules read the page to which a redirect leads. Keeps the header
-    /// fields. Returns all exchanges, at least one; the last may be a redirect that is not followed or may
-    /// not be requested.
+    /// fields and the body. Returns all exchanges, at least one; the last may be a redirect that is not
+    /// followed or may not be requested.
     pub async fn follow(&self, group: Group, request: Request) -> Result<Vec<Arc<Exchange>>, Denial> {
         let mut chain = vec![self.send(group, request).await?];
         while chain.len() <= MAX_REDIRECTS
@@ -284,8 +284,9 @@ impl Client {
         self.denials.borrow().clone()
     }
 
-    /// Charges a request to the budget and returns its number. If the request must not be sent, records and
-    /// returns the reason.
+    /// Charges a request to the budget and returns its number. If the request must not be sent, charges
+    /// nothing, and records and returns the reason. Does not ask `robots.txt` about files and forms
+    /// ([`Denial::Robots`]).
     fn admit(&self, group: Group, url: &Url) -> Result<usize, Denial> {
         let is_forbidden = || {
             let robots = self.robots.borrow();

@@ -139,8 +139,8 @@ fn title_case(name: &HeaderName) -> String {
     words.collect::<Vec<_>>().join("-")
 }
 
-/// The kind of a response: HTML if its body begins as an HTML document, otherwise according to its
-/// `Content-Type`.
+/// The kind of a response, by the beginning of its body and by its `Content-Type`
+/// ([`Response::representation`]).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Representation {
     Html,
@@ -252,9 +252,10 @@ impl Response {
         self.declared_encoding().err().map(|charset| format!("the charset `{charset}` is not known"))
     }
 
-    /// The body as text. A byte order mark decides the encoding, then `charset`, and in HTML the declaration
-    /// of the document (HTML §13.2.3); otherwise it is UTF-8. Text that is valid UTF-8 is not read in an
-    /// encoding of single bytes, which is declared by mistake. Invalid bytes become U+FFFD.
+    /// The body as text. A byte order mark decides the encoding, then a known `charset`. `decode_html` reads
+    /// HTML without both: mostly as UTF-8 if it is valid, or else as it declares or as is usual in its
+    /// language. Other bodies are UTF-8. Text that is valid UTF-8 is not read in an encoding of single bytes,
+    /// which is declared by mistake. Invalid bytes become U+FFFD.
     pub fn text(&self) -> Cow<'_, str> {
         let is_utf8 = std::str::from_utf8(&self.body).is_ok();
         match self.declared_encoding().ok().flatten() {
@@ -265,8 +266,8 @@ impl Response {
     }
 
     /// The kind of the response. A body that begins as an HTML document is HTML, even if the `Content-Type`
-    /// says otherwise, and XML that is not XHTML, such as a sitemap, is not HTML. Only the first 512 bytes
-    /// are read.
+    /// says otherwise, and XML that is not XHTML, such as a sitemap, is not HTML. The `Content-Type` decides
+    /// about all other bodies. Only the first 512 bytes are read.
     pub fn representation(&self) -> Representation {
         let start = String::from_utf8_lossy(&self.body[..self.body.len().min(512)]);
         let start = start.trim_start_matches('\u{feff}').trim_start().to_ascii_lowercase();
@@ -303,7 +304,8 @@ impl Response {
         !self.is_whole && self.body.len().max(self.encoded_length) >= MAX_BODY
     }
 
-    /// Whether the body is an HTML document. False for plain text that is served as `text/html`.
+    /// Whether the response is HTML, and its first printable ASCII character is `<`: false for plain text
+    /// that is served as `text/html`.
     pub fn is_page(&self) -> bool {
         let start = self.body.iter().find(|byte| byte.is_ascii_graphic());
         self.representation() == Representation::Html && start == Some(&b'<')

@@ -14,7 +14,8 @@ pub(crate) fn primary_subtag(tag: &str) -> String {
 }
 
 /// The targets of `<link rel=alternate hreflang>` in a page, with their languages in lower case, in order.
-/// The page itself and `x-default` are included if it declares them.
+/// The page itself and `x-default` are included if it declares them. Skips targets that
+/// [`Page::resolve`] refuses, and does not read the field `Link`.
 pub fn languages(page: &Page) -> Vec<(Url, String)> {
     let links = page.select("link[rel~=alternate][hreflang][href]").into_iter().filter_map(|link| {
         let language = link.attribute("hreflang").unwrap_or_default().to_ascii_lowercase();

@@ -67,7 +67,8 @@ pub enum BlockKind {
 }
 
 impl MarkdownPage {
-    /// Parses the first [`MAX_BYTES`] of a document in GitHub Flavored Markdown.
+    /// Parses the first [`MAX_BYTES`] of a document in GitHub Flavored Markdown. Unlike the text of blocks,
+    /// that of `headings` and `text` includes the descriptions of images.
     pub fn parse(source: &str) -> MarkdownPage {
         let mut options = Options::default();
         options.extension.table = true;
@@ -137,8 +138,9 @@ fn read_block<'a>(node: &'a AstNode<'a>) -> Option<TextBlock> {
     if let Some(text) = text {
         return Some(TextBlock { kind, text, linked: 0, links: Vec::new(), is_marked: false });
     }
-    let (mut text, mut linked) = (String::new(), 0);
-    let (mut links, mut images, mut targets) = (0, 0, Vec::new());
+    let (mut text, mut linked, mut targets) = (String::new(), 0, Vec::new());
+    // The numbers of links and of images around the current node.
+    let (mut link_depth, mut image_depth) = (0, 0);
     for edge in node.traverse() {
         let (inner, is_start) = match edge {
             NodeEdge::Start(inner) => (inner, true),
@@ -148,20 +150,20 @@ fn read_block<'a>(node: &'a AstNode<'a>) -> Option<TextBlock> {
         let own = match &data.value {
             NodeValue::Link(link) => {
                 targets.extend(is_start.then(|| link.url.clone()));
-                links = if is_start { links + 1 } else { links - 1 };
+                link_depth = if is_start { link_depth + 1 } else { link_depth - 1 };
                 continue;
             }
             NodeValue::Image(_) => {
-                images = if is_start { images + 1 } else { images - 1 };
+                image_depth = if is_start { image_depth + 1 } else { image_depth - 1 };
                 continue;
             }
-            _ if !is_start || images > 0 => continue,
+            _ if !is_start || image_depth > 0 => continue,
             NodeValue::Text(part) => part,
             NodeValue::Code(code) => &*code.literal,
             NodeValue::SoftBreak | NodeValue::LineBreak | NodeValue::HtmlInline(_) => " ",
             _ => continue,
         };
-        if links > 0 {
+        if link_depth > 0 {
             linked += own.chars().filter(|c| c.is_alphanumeric()).count();
         }
         text += own;

@@ -142,8 +142,8 @@ pub(crate) fn is_markdown(exchange: &Exchange) -> bool {
     exchange.success().is_some_and(|response| representation_of_page(response) == Representation::Markdown)
 }
 
-/// Whether the bytes are UTF-8 text without NUL, with a line that is a Markdown heading or list item or has a
-/// link.
+/// Whether the bytes are UTF-8 text without NUL, with a line that begins with one to six `#` and a space,
+/// with `- ` or with `* `, or that has `](` as in a link.
 fn looks_like_markdown(body: &[u8]) -> bool {
     let is_markup = |line: &str| {
         let rest = line.trim_start_matches('#');

@@ -223,6 +223,7 @@ fn apply(
 ) -> Result<&'static str, StoreError> {
     let (id, now) = (submission.id, request.clock.now);
     let channels = &*request.inbox.store.channels.load_full();
+    // `Missing` also means that a submission has not been processed yet; this one existed just before.
     let annotated = |code: &'static str, annotated: Annotated| match annotated {
         Annotated::Changed => code,
         Annotated::Unchanged => "unchanged",

@@ -150,6 +150,8 @@ impl<'a> PageRequest<'a> {
             let deliveries = reader.deliveries(id)?;
             let reply =
                 reply_link(&submission, &self.options.title, self.options.replies.get(&submission.form));
+            // Whether a channel takes the submission and has no delivery of it, such as a channel that was
+            // added later.
             let channels = self.inbox.store.channels.load();
             let missing = choose(&channels, &submission.form, &submission.fields)
                 .iter()

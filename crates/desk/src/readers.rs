@@ -22,9 +22,9 @@ impl Readers {
         &self.database
     }
 
-    /// Passes an idle connection to `read`, or opens one. Blocks. Closes the connection after an error,
-    /// because it may be lost, and does not retry: an idle connection that the server has closed is an error
-    /// for the caller.
+    /// Passes an idle connection to `read`, or opens one. Blocks. Keeps the connection only if the inbox is
+    /// in PostgreSQL and fewer than [`MAX_IDLE`] are idle. Closes it after an error, because it may be lost,
+    /// and does not retry: an idle connection that the server has closed is an error for the caller.
     pub(super) fn with<T>(
         &self,
         read: impl FnOnce(&InboxReader) -> Result<T, StoreError>,

@@ -95,7 +95,8 @@ enum Form {
 
 impl Form {
     /// `None` if there is no form at this path, if its action is not known, or if a field that it needs is
-    /// missing. Skips invalid ids of selected submissions, repeated ones, and those beyond [`MAX_IDS`].
+    /// missing. Skips invalid ids of selected submissions, those beyond [`MAX_IDS`] and repeated ones, and
+    /// sorts the others.
     fn parse(path: &str, fields: &Pairs) -> Option<Self> {
         let action = fields.get("action").unwrap_or_default();
         let removal =
@@ -396,7 +397,8 @@ impl Visit {
     }
 
     /// Responds to an authenticated request. 403, without a change, if a form's token is not the operator's
-    /// (CSRF); 404 if the page, form, submission or channel does not exist.
+    /// (CSRF), or if the operator's role is not sufficient; 404 if the page, form, submission, person or
+    /// channel does not exist.
     fn respond_to_operator(
         &self,
         operator: &InboxUser,

@@ -188,6 +188,7 @@ impl PageViews {
         let first = period.first();
         let has_previous = period.previous_start >= today.saturating_sub((VIEW_DAYS - 1).days());
         let wanted = if has_previous { period.previous_start } else { first };
+        // Later than `wanted` if that would be too many counts.
         let from = reader.first_view_day(wanted, MAX_VIEW_COUNTS)?;
         let filter = ViewFilter {
             from,

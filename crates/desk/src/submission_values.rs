@@ -118,6 +118,7 @@ pub(super) fn details(
         done => annotation.done_at.map(|at| clock.time(at)),
         deliveries => deliveries.iter().map(|delivery| delivery_value(delivery, channels, clock)).collect::<Vec<_>>(),
         can_hold => submission.held.is_none() && submission.error.is_none() && submission.status != Status::Delivered,
+        // `error` is set only for a submission that was set aside, which has no deliveries.
         can_retry => submission.error.is_some()
             || submission.held.is_none() && has_state(&[DeliveryState::Parked, DeliveryState::Waiting]),
         ..row(submission, Some(annotation), clock)

@@ -178,6 +178,7 @@ impl<'a> LinkFollower<'a> {
                 && headers.iter().all(is_accept)
                 && redirect_target(exchange).is_none()
         };
+        // Insert the earliest response to a URL last, so that the map keeps it.
         let plain = client.exchanges().into_iter().filter(is_plain).rev();
         let known = plain.map(|exchange| (exchange.url().clone(), exchange)).collect();
         LinkFollower { client, first_requests, known, seen: HashSet::new() }

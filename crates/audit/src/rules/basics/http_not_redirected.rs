@@ -35,8 +35,9 @@ pub(super) static RULE: Rule = Rule {
     check,
 };
 
-/// Reports the last response without TLS if it is a page, an error other than 429, a redirect to `http`, or
-/// one without a valid `Location`. A redirect of another page to the path `/` over `https` is broken.
+/// Reports the last response without TLS if it is a 2xx, an error other than 429, a redirect to `http`, or
+/// one without a valid `Location`. A redirect of a path other than `/` to the path `/` over `https` is
+/// broken.
 fn check(survey: &Survey, findings: &mut Findings) {
     let (Some(first), Some(last)) = (survey.basics.without_tls.first(), survey.basics.without_tls.last())
     else {

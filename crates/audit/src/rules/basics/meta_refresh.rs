@@ -27,7 +27,7 @@ pub(super) static RULE: Rule = Rule {
     check,
 };
 
-/// Reports each `<meta http-equiv=refresh>` that is not in `<noscript>`.
+/// Reports each `<meta http-equiv=refresh>` with `content` that is not in `<noscript>`.
 fn check(survey: &Survey, findings: &mut Findings) {
     for page in &survey.first_requests.pages {
         for meta in page.select("meta[http-equiv=refresh i][content]") {

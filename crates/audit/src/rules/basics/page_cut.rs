@@ -29,7 +29,7 @@ pub(super) static RULE: Rule = Rule {
 };
 
 /// Reports each page whose body is not whole, unless it is too long or is not gzip at all. Advice if a
-/// compressed page has its end.
+/// compressed page has its end, and not fewer bytes than `Content-Length` says.
 fn check(survey: &Survey, findings: &mut Findings) {
     for page in &survey.first_requests.pages {
         let response = page.response();

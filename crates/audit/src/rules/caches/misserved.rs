@@ -41,6 +41,7 @@ pub(super) fn report(survey: &Survey, missed: Representation, findings: &mut Fin
         ));
     }
     let is_right = |exchange: &Arc<Exchange>| wanted(exchange) == missed && got(exchange) == Some(missed);
+    // The first client at each cache-busting URL: an agent at one, a browser at the other.
     let mut first_clients =
         [&caches.agent_first, &caches.browser_first].into_iter().filter_map(|all| all.first());
     let is_right_when_first = first_clients.any(is_right);
@@ -48,6 +49,7 @@ pub(super) fn report(survey: &Survey, missed: Representation, findings: &mut Fin
         wanted(exchange) == missed
             && got(exchange).is_some_and(|got| got != missed && got != Representation::Other)
     };
+    // The first wrong response without evidence that a cache caused it.
     let mut uncertain = None;
     for (exchanges, is_fresh) in
         [(&caches.at_page_url, false), (&caches.browser_first, true), (&caches.agent_first, true)]

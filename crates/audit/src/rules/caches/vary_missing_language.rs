@@ -41,9 +41,9 @@ pub(super) static RULE: Rule = Rule {
 };
 
 /// Judges the first response of the survey and that to a client that asked for other languages, if this
-/// client got one of them and the first response has not the same language. Reports each of the two that
-/// lacks `Vary: Accept-Language`, but only the first if both have the same status, unless no cache may store
-/// it.
+/// client got one of them and the first response has not the same language. Reports the first if it lacks
+/// `Vary: Accept-Language`; the other one likewise, if the first is not reported or has another status. A
+/// response with `no-store` is not reported.
 fn check(survey: &Survey, findings: &mut Findings) {
     let (Some(first), Some(other)) =
         (survey.first_requests.named_url_chain.first(), survey.caches.other_languages.as_ref())

@@ -20,8 +20,8 @@ pub(super) static RULE: Rule = Rule {
 };
 
 /// Judges two responses with 404 or 410 if that to the browser is HTML and that to the agent is not. Reports
-/// one of them: the browser's if it lacks `Vary: Accept`, otherwise the agent's if that lacks it. Does not
-/// compare the bodies, which may contain the time or a request ID.
+/// one of them: the browser's if it lacks `Vary: Accept`, otherwise the agent's if that lacks it; nothing if
+/// this one has `no-store`. Does not compare the bodies, which may contain the time or a request ID.
 fn check(survey: &Survey, findings: &mut Findings) {
     let caches = &survey.caches;
     let (Some(html), Some(markdown)) = (&caches.not_found_html, &caches.not_found_markdown) else { return };

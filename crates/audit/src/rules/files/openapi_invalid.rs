@@ -30,8 +30,9 @@ pub(super) static RULE: Rule = Rule {
     check,
 };
 
-/// Judges the API description. One that is not whole is noted as not judged; versions other than 3 are
-/// skipped. A file that is not OpenAPI is only reported if its path or media type claims that it is.
+/// Judges the API description. [`check_declared`] judges one that does not exist or is an HTML page. One that
+/// is not whole is noted as not judged; versions other than 3 are skipped. A file that is not OpenAPI is only
+/// reported if its path or media type claims that it is.
 fn check(survey: &Survey, findings: &mut Findings) {
     let Some((file, response)) = existing(survey.files.openapi.as_ref()) else {
         return check_declared(survey, findings);
@@ -72,6 +73,7 @@ fn check_declared(survey: &Survey, findings: &mut Findings) {
             ),
         );
     } else if status == 200 {
+        // Only an HTML page counts as not existing despite its status 200.
         let message = format!(
             "{url} is linked as `service-desc`, but is an HTML page: link to a description for programs"
         );
@@ -80,7 +82,8 @@ fn check_declared(survey: &Survey, findings: &mut Findings) {
 }
 
 /// Reports a description without `paths`, `webhooks` and `components`, and references that lead nowhere; as
-/// advice, missing or invalid `info`, `paths` and `responses`. At most [`MAX_FINDINGS`] of one kind.
+/// advice, a missing `info.title` or `info.version`, the first path that does not begin with `/`, and in
+/// OpenAPI 3.0 operations without `responses`. At most [`MAX_FINDINGS`] of one kind.
 fn check_document(api: &OpenApi, file: &Arc<Exchange>, findings: &mut Findings) {
     let document = &api.document;
     if !["paths", "webhooks", "components"].iter().any(|key| document.get(key).is_some_and(Value::is_object))

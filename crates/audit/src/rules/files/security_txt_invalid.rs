@@ -26,8 +26,8 @@ pub(super) static RULE: Rule = Rule {
     check,
 };
 
-/// Reports a missing `Contact`. Invalid contacts, a missing, invalid or repeated `Expires`, and another
-/// media type are advice.
+/// Reports a missing `Contact`. Invalid contacts among the first [`MAX_FINDINGS`], a missing, invalid or
+/// repeated `Expires`, and another media type are advice.
 fn check(survey: &Survey, findings: &mut Findings) {
     let Some((file, fields)) = security_fields(survey) else { return };
     let values = |name: &str| -> Vec<&String> {

@@ -28,8 +28,8 @@ pub(super) static RULE: Rule = Rule {
     check,
 };
 
-/// Compares the lines of `robots.txt` for all crawlers and the fields of both representations. Reports the
-/// first page that has contradictions.
+/// Compares the lines of `robots.txt` for all crawlers and the fields of both representations. Reports only
+/// the first page that has contradictions: one for each use.
 fn check(survey: &Survey, findings: &mut Findings) {
     let robots = robots_statements(&survey.first_requests);
     for page in &survey.first_requests.pages {

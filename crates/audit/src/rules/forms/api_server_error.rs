@@ -29,6 +29,7 @@ fn check(survey: &Survey, findings: &mut Findings) {
             if response.status == StatusCode::INTERNAL_SERVER_ERROR {
                 let message =
                     format!("{} returns 500 for an invalid body: 400 or 422 is right", name(tested));
+                // A second finding about this operation is ignored, because its message is the same.
                 findings.report_at(Severity::Broken, tested.url.as_str(), &[exchange], message);
             }
         }

@@ -36,9 +36,9 @@ pub(super) static RULE: Rule = Rule {
     check,
 };
 
-/// Reports the canonical URLs of pages and their Markdown that lead to another fetched page with other
-/// content ([`is_other`]). Canonical URLs that were not fetched are not judged, and Markdown that names the
-/// same URL as its HTML is not reported again.
+/// Reports the canonical URLs of pages, of the fetched language version and of their Markdown that lead to
+/// another fetched page with other content ([`is_other`]). Canonical URLs that were not fetched are not
+/// judged, and Markdown that names the same URL as its HTML is not reported again.
 fn check(survey: &Survey, findings: &mut Findings) {
     let followed = survey.links.canonical.as_ref();
     let followed_page = followed.and_then(|followed| Some((followed.target(), Page::read(followed.last())?)));

@@ -23,7 +23,8 @@ pub(super) static RULE: Rule = Rule {
     check,
 };
 
-/// Reports each page whose `Link` and `<link>` both declare Markdown and have no URL in common.
+/// Reports each page whose `Link` and `<link>` both declare Markdown and have no URL in common. If a
+/// private copy names the host of the public site, URLs on these two hosts need only have the same path.
 fn check(survey: &Survey, findings: &mut Findings) {
     let production = production_host(survey);
     for page in &survey.first_requests.pages {

@@ -25,8 +25,8 @@ pub(super) static RULE: Rule = Rule {
     check,
 };
 
-/// Reports redirects of agents, from pages, their Markdown and followed links, that lead to HTML although the
-/// page has or declares Markdown.
+/// Reports that an agent gets HTML after a redirect: at a page's URL with another slash, or at a link of the
+/// Markdown if the target declares Markdown. Also reports what [`report_agent`] and [`report_twin`] find.
 fn check(survey: &Survey, findings: &mut Findings) {
     for followed in
         survey.links.slash.iter().filter(|followed| followed.chain.len() > 1 && is_html(followed.last()))

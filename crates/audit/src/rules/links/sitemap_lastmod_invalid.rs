@@ -18,7 +18,7 @@ pub(super) static RULE: Rule = Rule {
 };
 
 /// Reports at most one finding per sitemap, with the number of invalid dates and the first of them. Skips a
-/// sitemap that cannot be parsed.
+/// sitemap that cannot be parsed, and those that [`sitemap_texts`] leaves out.
 fn check(survey: &Survey, findings: &mut Findings) {
     for (sitemap, text) in sitemap_texts(survey) {
         let Ok(document) = xml::parse(&text, false) else { continue };

@@ -18,8 +18,9 @@ pub(super) static RULE: Rule = Rule {
     check,
 };
 
-/// Reports the followed URLs of the sitemap, and the first part of an index. Skips a part that was requested
-/// at another URL than the index names, as in a local copy.
+/// Reports the followed URLs of the sitemap, and the first part of an index, if they
+/// [failed](FollowedLink::failure). Skips a part that was requested at another URL than the index names, as
+/// in a local copy.
 fn check(survey: &Survey, findings: &mut Findings) {
     report_broken(findings, "The sitemap", &survey.links.sitemap);
     if let [index, part] = &survey.first_requests.sitemaps[..]

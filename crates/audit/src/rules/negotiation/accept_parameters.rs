@@ -18,7 +18,7 @@ pub(super) static RULE: Rule = Rule {
     check,
 };
 
-/// Reports each request that accepts `text/markdown` with a parameter but gets HTML.
+/// Reports each request that accepts `text/markdown` with a parameter but gets HTML that is not from a cache.
 fn check(survey: &Survey, findings: &mut Findings) {
     let unusual_accepts = &survey.negotiation.unusual_accepts;
     for exchange in [&unusual_accepts.charset, &unusual_accepts.variant] {

@@ -25,7 +25,7 @@ pub(super) static RULE: Rule = Rule {
     check,
 };
 
-/// Reports one finding for clients that send `*/*` or no `Accept` and get Markdown.
+/// Reports one finding for clients that send `*/*` or no `Accept` and get Markdown that is not from a cache.
 fn check(survey: &Survey, findings: &mut Findings) {
     let asked = [&survey.negotiation.any, &survey.negotiation.no_accept].into_iter();
     let wrong: Vec<_> = asked.filter_map(|e| that_gets(e.as_ref(), Representation::Markdown)).collect();

@@ -23,7 +23,7 @@ pub(super) static RULE: Rule = Rule {
     check,
 };
 
-/// Reports a request that accepts `TEXT/MARKDOWN` in capitals but gets HTML.
+/// Reports a request that accepts `TEXT/MARKDOWN` in capitals but gets HTML that is not from a cache.
 fn check(survey: &Survey, findings: &mut Findings) {
     if let Some(exchange) =
         that_gets(survey.negotiation.unusual_accepts.capitals.as_ref(), Representation::Html)

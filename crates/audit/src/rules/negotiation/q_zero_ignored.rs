@@ -18,7 +18,7 @@ pub(super) static RULE: Rule = Rule {
     check,
 };
 
-/// Reports a request that excludes Markdown in `Accept` but gets it.
+/// Reports a request that excludes Markdown in `Accept` but gets it, and not from a cache.
 fn check(survey: &Survey, findings: &mut Findings) {
     if let Some(exchange) = that_gets(survey.negotiation.excluded.as_ref(), Representation::Markdown) {
         findings.report(

@@ -18,7 +18,8 @@ pub(super) static RULE: Rule = Rule {
     check,
 };
 
-/// Reports a request that accepts only media types similar to `text/markdown` but gets Markdown.
+/// Reports a request that accepts media types with names like `text/markdown`, and HTML with less weight, but
+/// gets Markdown that is not from a cache.
 fn check(survey: &Survey, findings: &mut Findings) {
     if let Some(exchange) = that_gets(survey.negotiation.lookalike.as_ref(), Representation::Markdown) {
         findings.report(

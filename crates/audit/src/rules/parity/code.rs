@@ -48,11 +48,13 @@ impl<'a> Code<'a> {
             let line_match = if exact.contains(&compact(line)) || everything.contains(&compact(line)) {
                 LineMatch::Found
             } else if let Some(other) = by_letters.get(&letters(line)) {
+                // Only punctuation differs.
                 LineMatch::Altered((*other).to_owned())
             } else if all_letters.contains(&letters(line)) {
                 // Accept a line that the Markdown splits or joins: its letters and digits occur in sequence.
                 LineMatch::Found
             } else if let Some(other) = by_shape.get(&shape(line)) {
+                // Only numbers differ.
                 LineMatch::Altered((*other).to_owned())
             } else {
                 LineMatch::Missing

@@ -44,7 +44,7 @@ pub(super) const CONVERT: Fix = Fix {
     text: "Leave out your own Markdown of the page: `frontdesk serve` converts the HTML.",
 };
 
-/// A page with Markdown that can be compared with its HTML.
+/// A page with Markdown that can be compared with its HTML, in short a compared page ([`Comparison::all`]).
 pub(super) struct Comparison<'a> {
     pub page: &'a Page,
     /// The response with the Markdown.
@@ -179,7 +179,7 @@ pub(super) fn unreadable(page: &Page, exchange: &Exchange) -> Option<String> {
 }
 
 /// The block of the HTML in whose middle the Markdown ends: its last block is the start of this one, has at
-/// least 8 words, and has no punctuation except `…` at its end.
+/// least 8 words, and has no punctuation except `…` at its end. Both blocks are prose.
 pub(super) fn cut_block<'a>(page: &'a Page, markdown: &MarkdownPage) -> Option<&'a TextBlock> {
     let last = markdown.blocks.last().filter(|last| last.kind == BlockKind::Prose)?;
     let start = words(&last.text);

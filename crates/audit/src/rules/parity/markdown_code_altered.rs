@@ -27,8 +27,8 @@ pub(super) static RULE: Rule = Rule {
     check,
 };
 
-/// Reports the first altered line of code of each page, or else the first that lost its indentation. Altered
-/// lines that another response lacks, too, are skipped.
+/// Reports the first altered line of code of each compared page, or else the first that lost its indentation.
+/// Altered lines that another response lacks, too, are skipped.
 fn check(survey: &Survey, findings: &mut Findings) {
     for comparison in Comparison::all(survey) {
         let code = Code::compare(&comparison);

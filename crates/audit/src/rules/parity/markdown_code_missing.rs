@@ -26,8 +26,8 @@ pub(super) static RULE: Rule = Rule {
     check,
 };
 
-/// Reports how many lines of code of each page are missing. Broken if the Markdown has no code and most of
-/// several lines are missing. Skips Markdown that is another text ([`Comparison::is_other_text`]).
+/// Reports how many lines of code of each compared page are missing. Broken if the Markdown has no code and
+/// most of several lines are missing. Skips Markdown that is another text ([`Comparison::is_other_text`]).
 fn check(survey: &Survey, findings: &mut Findings) {
     for comparison in Comparison::all(survey).iter().filter(|comparison| !comparison.is_other_text()) {
         let code = Code::compare(comparison);

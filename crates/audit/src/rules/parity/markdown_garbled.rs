@@ -35,8 +35,8 @@ const WINDOWS_1252: &str = "€\u{fffd}‚ƒ„…†‡ˆ‰Š‹Œ\u{fffd}Ž\u
 /// Maximum number of distinct suspicious texts per page to look up in the HTML.
 const MAX_LOOKUPS: usize = 100;
 
-/// Reports the first garbled character of each page; otherwise, as advice, the first character reference in
-/// its text.
+/// Reports the first garbled character of each compared page; otherwise, as advice, the first character
+/// reference in its text.
 fn check(survey: &Survey, findings: &mut Findings) {
     for comparison in Comparison::all(survey) {
         let shown = &*comparison.page.reference.text;

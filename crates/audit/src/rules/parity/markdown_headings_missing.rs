@@ -42,9 +42,9 @@ const MAX_DEPTH: usize = 3;
 /// The rule does not search the text for headings with more words than this.
 const MAX_WORDS: usize = 20;
 
-/// Reports how many headings below level 1 are plain text in the Markdown of each page; headings of several
-/// pages, and those whose text is missing, too, do not count. Broken if they are more than two, and the
-/// Markdown has at most one heading. Skips Markdown that is another text ([`Comparison::is_other_text`]).
+/// Reports how many headings below level 1 are plain text in the Markdown of each compared page; headings of
+/// several pages, and those whose text is missing, too, do not count. Broken if they are more than two, and
+/// the Markdown has at most one heading. Skips Markdown that is another text ([`Comparison::is_other_text`]).
 fn check(survey: &Survey, findings: &mut Findings) {
     for comparison in Comparison::all(survey).iter().filter(|comparison| !comparison.is_other_text()) {
         let own: Vec<_> =
@@ -53,6 +53,7 @@ fn check(survey: &Survey, findings: &mut Findings) {
             .into_iter()
             .filter(|(level, text)| *level > 1 && !comparison.is_recurring(text))
             .collect();
+        // A heading may have more or fewer words in the Markdown.
         let is_missing = |text: &str| {
             let text = words(text).join(" ");
             !own.iter().any(|own| own.contains(&text) || text.contains(own))

@@ -31,8 +31,9 @@ pub(super) static RULE: Rule = Rule {
 const MARKUP: [&str; 12] =
     ["div", "span", "section", "script", "style", "button", "svg", "iframe", "font", "center", "main", "nav"];
 
-/// Reports one finding for each page: the first leftover and how many more there are. Looks for template tags
-/// in paragraphs, unless the HTML shows them, then for components and page markup, then for embedded images.
+/// Reports one finding for each compared page: the first leftover and how many more there are. Looks for
+/// template tags in paragraphs, unless the HTML shows them, then for components and page markup, then for
+/// embedded images.
 fn check(survey: &Survey, findings: &mut Findings) {
     for comparison in Comparison::all(survey) {
         // Skip tags that the HTML also shows, for example on a page about a template language.

@@ -34,9 +34,9 @@ const MANY: usize = 5;
 /// Minimum number of words in a compared block of links: the Markdown may have a shorter text by chance.
 const MIN_WORDS: usize = 3;
 
-/// Reports how many `http` and `https` links of each page are missing, of blocks whose text the Markdown has.
-/// Links to the page itself, to files and to services do not count. Broken if the Markdown has neither links
-/// nor raw HTML, and the HTML at least [`MANY`] such links. Skips Markdown that is another text
+/// Reports how many `http` and `https` links of each compared page are missing, of blocks whose text the
+/// Markdown has. Links to the page itself, to files and to services do not count. Broken if the Markdown has
+/// neither links nor raw HTML, and the HTML at least [`MANY`] such links. Skips Markdown that is another text
 /// ([`Comparison::is_other_text`]).
 fn check(survey: &Survey, findings: &mut Findings) {
     let anchor = Selector::parse("a[href]").unwrap_or_else(|error| unreachable!("{error}"));
@@ -63,6 +63,8 @@ fn check(survey: &Survey, findings: &mut Findings) {
         expected.retain(|link| !is_service(link) && !is_page(link));
         let paths: HashSet<_> = own.iter().map(|link| split(link).1).collect();
         let here_only: HashSet<_> = own.iter().map(|link| split(link)).filter(|own| own.0 == host).collect();
+        // A link to the audited host counts with any host in the Markdown, and a link to another host also
+        // counts with the audited host: local builds and previews link to the public site.
         let is_there = |link: &str| {
             let (other, path) = split(link);
             own.contains(link)

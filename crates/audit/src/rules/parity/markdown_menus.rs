@@ -32,8 +32,9 @@ const MANY_WORDS: usize = 40;
 /// Minimum number of link-only blocks before the first heading that count as a menu.
 const MANY_LINKS: usize = 8;
 
-/// Reports each page whose Markdown begins with at least [`MANY_WORDS`] words of another page's, or has at
-/// least [`MANY_LINKS`] blocks of links before its first heading.
+/// Reports each compared page whose Markdown begins with the same blocks as that of another page, with at
+/// least [`MANY_WORDS`] words, or has at least [`MANY_LINKS`] blocks of links. Only blocks before the first
+/// heading count.
 fn check(survey: &Survey, findings: &mut Findings) {
     let comparisons = Comparison::all(survey);
     let starts: Vec<_> = comparisons.iter().map(|comparison| start(comparison)).collect();

@@ -30,9 +30,9 @@ pub(super) static RULE: Rule = Rule {
 /// has not updated.
 const MANY: usize = 3;
 
-/// Reports the first number that differs in each page, and how many more. Broken if one is exact, or if many
-/// in sentences differ. Texts around the content, or that change with each request, do not count. Skips
-/// Markdown that is another text ([`Comparison::is_other_text`]).
+/// Reports the first number that differs in each compared page, and how many more. Broken if one is exact, or
+/// if many in sentences differ. Texts around the content, or that change with each request, do not count.
+/// Skips Markdown that is another text ([`Comparison::is_other_text`]).
 fn check(survey: &Survey, findings: &mut Findings) {
     for comparison in Comparison::all(survey).iter().filter(|comparison| !comparison.is_other_text()) {
         let responses = OtherResponses::new(survey, comparison);

@@ -35,8 +35,8 @@ const MISSING: usize = 50;
 /// Minimum percentage of missing cells for a table to count as clearly missing.
 const CLEARLY_MISSING: usize = 80;
 
-/// Reports the first missing table of each page, and how many more. Broken if the heading of a clearly
-/// missing table is there. Skips Markdown that is another text ([`Comparison::is_other_text`]).
+/// Reports the first missing table of each compared page, and how many more. Broken if the heading of a
+/// clearly missing table is there. Skips Markdown that is another text ([`Comparison::is_other_text`]).
 fn check(survey: &Survey, findings: &mut Findings) {
     for comparison in Comparison::all(survey).iter().filter(|comparison| !comparison.is_other_text()) {
         let tables = comparison.page.reference.tables.iter();

@@ -30,8 +30,9 @@ pub(super) static RULE: Rule = Rule {
 /// prose. Other missing text may be a notice, a comment or a list of related pages.
 const BROKEN_WORDS: usize = 25;
 
-/// Reports how many words of each page are missing. Broken if many of them stand beside text that is there,
-/// or if nearly all are missing. Unreadable pages are noted as not judged.
+/// Reports how many words of each compared page are missing. Broken if many of them stand beside text that is
+/// there, or if nearly all are missing and the Markdown is another text ([`is_other`]). Unreadable pages are
+/// noted as not judged.
 fn check(survey: &Survey, findings: &mut Findings) {
     for page in &survey.first_requests.pages {
         if let Some(reason) = markdown_of(page).and_then(|(exchange, _)| unreadable(page, exchange)) {

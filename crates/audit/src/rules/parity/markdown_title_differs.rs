@@ -25,8 +25,8 @@ pub(super) static RULE: Rule = Rule {
     check,
 };
 
-/// Reports each page whose Markdown title neither contains nor is contained in a title or heading of the
-/// HTML. Markdown without a heading of level 1 is skipped.
+/// Reports each compared page whose Markdown title neither contains nor is contained in a title or heading of
+/// the HTML. Skips Markdown without a heading of level 1, and HTML without any title or heading.
 fn check(survey: &Survey, findings: &mut Findings) {
     for comparison in Comparison::all(survey) {
         let page = comparison.page;

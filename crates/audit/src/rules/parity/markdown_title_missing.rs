@@ -18,8 +18,8 @@ pub(super) static RULE: Rule = Rule {
     check,
 };
 
-/// Reports each page whose Markdown has no heading of level 1, no `<h1>`, and no `title` in its front
-/// matter.
+/// Reports each compared page whose Markdown has no heading of level 1, no `<h1>`, and no `title` in its
+/// front matter.
 fn check(survey: &Survey, findings: &mut Findings) {
     for comparison in Comparison::all(survey) {
         let has_heading = comparison.markdown.headings.iter().any(|(level, _)| *level == 1);
