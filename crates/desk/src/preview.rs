@@ -195,8 +195,8 @@ fn folded_all(texts: &[&str]) -> Vec<String> {
 }
 
 /// The beginning of a message in one line of at most [`MAX_PREVIEW`] characters, with `…` if it continues.
-/// Leaves out greetings, quoted lines and all from the closing or the signature on. If nothing else is left,
-/// the beginning of the whole message.
+/// Leaves out greetings, quotes and the lines that introduce them, and all from the closing, the signature or
+/// the line of a mail program on. If nothing else is left, the beginning of the whole message.
 pub(super) fn preview(message: &str) -> String {
     let mut text = String::new();
     let mut is_start = true;

@@ -28,8 +28,8 @@ fn check(survey: &Survey, findings: &mut Findings) {
     report_elements(survey, findings, nameless_buttons, message);
 }
 
-/// Finds buttons without a name. Skips hidden ones, those with a `<label>`, and `submit` and `reset` inputs,
-/// for which browsers have default names.
+/// Finds buttons without a name. Skips hidden ones, those with a `<label>` or `tabindex=-1`, and `submit` and
+/// `reset` inputs, for which browsers have default names.
 fn nameless_buttons(page: &Page) -> Vec<HtmlElement<'_>> {
     let buttons = page.select("button, [role=button], input[type=button], input[type=image]");
     let is_nameless = |button: &HtmlElement<'_>| lacks_text(button) && !names_input(*button);

@@ -33,8 +33,8 @@ fn check(survey: &Survey, findings: &mut Findings) {
     }
 }
 
-/// The fault of a feed, as a clause. Checks only the syntax, and that JSON has `items` or XML the root
-/// element of a feed. `None` also for XML that is too large to be parsed.
+/// The fault of a feed, as a clause. Checks only the syntax, that no white space precedes `<?xml`, and that
+/// JSON has `items` or XML the root element of a feed. `None` also for XML that is too large to be parsed.
 fn fault(response: &Response) -> Option<String> {
     let text = response.text();
     let is_late = xml::has_late_declaration(&text);

@@ -57,18 +57,19 @@ fn check(survey: &Survey, findings: &mut Findings) {
         let links = blocks.flat_map(|block| &block.links).filter(|link| link.starts_with("http"));
         let mut expected: BTreeSet<_> = links.map(|link| essence(link)).collect();
         let here = essence(page.url.as_str());
-        let (host, path) = split(&here);
+        let (host, path) = host_and_path(&here);
         // Compare only the path: local builds and previews link to the same page on the public site.
-        let is_page = |link: &str| link == here || !path.is_empty() && split(link).1 == path;
+        let is_page = |link: &str| link == here || !path.is_empty() && host_and_path(link).1 == path;
         expected.retain(|link| !is_service(link) && !is_page(link));
-        let paths: HashSet<_> = own.iter().map(|link| split(link).1).collect();
-        let here_only: HashSet<_> = own.iter().map(|link| split(link)).filter(|own| own.0 == host).collect();
+        let paths: HashSet<_> = own.iter().map(|link| host_and_path(link).1).collect();
+        let on_this_host: HashSet<_> =
+            own.iter().map(|link| host_and_path(link)).filter(|own| own.0 == host).collect();
         // A link to the audited host counts with any host in the Markdown, and a link to another host also
         // counts with the audited host: local builds and previews link to the public site.
         let is_there = |link: &str| {
-            let (other, path) = split(link);
+            let (other, path) = host_and_path(link);
             own.contains(link)
-                || if other == host { paths.contains(path) } else { here_only.contains(&(host, path)) }
+                || if other == host { paths.contains(path) } else { on_this_host.contains(&(host, path)) }
         };
         let missing: Vec<_> = expected.iter().filter(|link| !is_there(link)).collect();
         let [first, ..] = missing[..] else { continue };
