@@ -60,9 +60,9 @@ impl std::fmt::Display for AuditError {
 
 impl std::error::Error for AuditError {}
 
-/// Parses the URL of a site, and removes its fragment. Adds `https://` if there is no scheme, or `http://` if
-/// the host is `localhost` or a loopback address. Fails for other schemes and for a URL with a user name or
-/// password. The error is a sentence.
+/// Parses the URL of a site, and removes its fragment. Adds `https://` to a text without `://`, or `http://`
+/// if its host is `localhost` or a loopback address. Fails for other schemes and for a URL with a user name
+/// or password. The error is a sentence.
 pub fn parse_target(text: &str) -> Result<Url, String> {
     let text = text.trim();
     let expected = || format!("`{text}` is not a URL such as `https://www.example.com/`");

@@ -370,8 +370,8 @@ fn page_rows(views: &PageViews) -> Vec<Value> {
 
 /// The pages that show a form or from which leads came, with their views by people, their leads and the leads
 /// per hundred views ([`rate`]): the [`MAX_ROWS`] pages with the most views. Pages of other sites are left
-/// out, because their views are not counted, and those without views and leads. Empty if not all leads of the
-/// period are counted.
+/// out, because their views are not counted, and those without views and leads. Does not count the leads of
+/// encrypted submissions. Empty if not all leads of the period are counted.
 fn conversion_rows(form_pages: &[String], sources: &LeadCounts, views: &PageViews) -> Vec<Value> {
     if sources.is_cut {
         return Vec::new();

@@ -100,7 +100,7 @@ fn essence(link: &str) -> String {
 }
 
 /// Splits a result of [`essence`] into the host and the path.
-fn split(essence: &str) -> (&str, &str) {
+fn host_and_path(essence: &str) -> (&str, &str) {
     essence.split_once('/').unwrap_or((essence, ""))
 }
 
