@@ -140,13 +140,15 @@ impl<'a> Changes<'a> {
         self.editor.retry(retry, now)
     }
 
-    /// Marks a submission as done, or as open again. Marking it as done again keeps the earlier time.
+    /// Marks a submission as done, or as open again. Marking it as done again keeps the earlier time. Also
+    /// changes what the submission teaches screening; see [`Editor::set_done`].
     pub fn set_done(&mut self, id: Uuid, is_done: bool, now: Timestamp) -> Result<Annotated, StoreError> {
         self.editor.set_done(id, is_done, now)
     }
 
-    /// Marks a submission as spam, teaches screening that, and holds it unless every channel has it. After an
-    /// error, the submission may be held without the mark.
+    /// Marks a submission as spam, teaches screening that, and holds it unless every channel has it
+    /// ([`Editor::hold_as_spam`]). `Unchanged` if it had the mark, even if it is held now. After an error,
+    /// the submission may be held without the mark.
     pub fn mark_spam(&mut self, id: Uuid, now: Timestamp) -> Result<Annotated, StoreError> {
         if self.exists(id)? {
             self.editor.hold_as_spam(id, now)?;
@@ -155,7 +157,7 @@ impl<'a> Changes<'a> {
     }
 
     /// Undoes [`Changes::mark_spam`] of a submission that had no mark: removes the mark and its lesson, and
-    /// releases the submission if the mark had held it.
+    /// releases the submission ([`Editor::release`]) if the mark had held it. Does nothing without a mark.
     pub fn undo_spam(
         &mut self,
         id: Uuid,

@@ -91,9 +91,9 @@ pub fn log_in(
     Ok(user.map(|_| token))
 }
 
-/// Returns the session with this token, and extends it, at most once a minute; a failure to extend it is
-/// ignored. `None` if it has ended or expired. Also ends a session that was last used more than five minutes
-/// in the future, because a clock was ahead, and returns `None`.
+/// Returns the session with this token, and records its use, at most once a minute, which extends it unless
+/// it is trusted; a failure to do so is ignored. `None` if it has ended or expired. Also ends a session that
+/// was last used more than five minutes in the future, because a clock was ahead, and returns `None`.
 pub fn resume(
     place: &DatabaseUrl,
     reader: &InboxReader,

@@ -71,10 +71,10 @@ pub(crate) struct ScreenedBatch {
     has_more: bool,
 }
 
-/// Processes up to `most` rows with ids in the range `ids`, in order of arrival. Each becomes a submission
-/// with its deliveries, or is counted as a repeat; a row of the canary only completes its test. Fails, and
-/// changes nothing, if a row is damaged. Replicas take turns to keep that order: returns `None` while another
-/// one is processing a batch.
+/// Processes up to `most` rows with ids in the range `ids`, in order of arrival, without those that are set
+/// aside or locked. Each becomes a submission with its deliveries, or is counted as a repeat; a row of the
+/// canary only completes its test. Fails if a row is damaged; the caller must then roll back. Replicas take
+/// turns to keep that order: returns `None` while another one is processing a batch.
 ///
 /// `config` is called after the rows have been read: a submission that was accepted after a reload must not
 /// be processed with the previous configuration, which may lack its channel.
@@ -100,6 +100,7 @@ pub(crate) fn screen(
     screener: &Screener,
 ) -> Result<ScreenedBatch, StoreError> {
     for row in &rows {
+        // Panics only in tests that ask for it.
         panics::inject("row", row.id);
     }
     let (canaries, rows): (Vec<PendingRow>, Vec<PendingRow>) =
@@ -110,8 +111,9 @@ pub(crate) fn screen(
 }
 
 /// Decides which rows of a batch are new, stores the outcome, queues acknowledgements, and removes the rows
-/// from the intake. Rows of the canary become no submissions. Ignores rows that an operator has removed from
-/// the intake since they were read.
+/// from the intake. Also writes the rates of forms and networks, and the changes to originals that the batch
+/// repeats. Rows of the canary become no submissions. Ignores rows that an operator has removed from the
+/// intake since they were read. Does not ask rspamd, but returns the requests.
 pub(crate) fn store(tx: &Transaction<'_>, batch: &ScreenedBatch) -> Result<Processed, StoreError> {
     let ScreenedBatch { config, canaries, submissions, has_more } = batch;
     let BatchConfig { options, channels, room_for_opinions } = config;
@@ -245,8 +247,9 @@ struct Screened {
 
 impl Screened {
     /// Screens a row, unless it was screened when it was accepted. A row of a form that this version does not
-    /// know gets no points. If the form asks for confirmations, suspicious submissions are held. Fails if the
-    /// row is damaged or screening panics.
+    /// know gets no points, and old submissions count as its originals. If the form asks for confirmations,
+    /// suspicious submissions are held unless they are encrypted. Fails if the row is damaged or screening
+    /// panics.
     fn parse_and_screen(
         row: PendingRow,
         options: &IntakeOptions,
@@ -334,6 +337,8 @@ fn find_known(
     window: i64,
     channels: &[Route],
 ) -> Result<Known, StoreError> {
+    // The stored hash of an original begins with its day, so look for one hash per day of the window. For
+    // lasting content, these are all the same hash.
     let mut contents: BTreeMap<Hash, Hash> = BTreeMap::new();
     for candidate in candidates {
         let at = candidate.received_at;

@@ -31,7 +31,8 @@ impl<'a> Opinions<'a> {
     /// Adds a new submission if rspamd is to be asked about it, and returns how much later than usual its
     /// deliveries are due, in milliseconds: zero for forms in `confirmed_forms`, and for submissions that it
     /// skips. It skips those that are held (unless only for a confirmation), suspicious or encrypted, and all
-    /// beyond `room`.
+    /// beyond `room`. The request has the texts, lists and first e-mail address of the submission, but
+    /// neither numbers nor flags.
     pub fn collect(&mut self, new: &NewSubmission<'_>) -> Result<i64, StoreError> {
         let Some(rspamd) = self.rspamd.filter(|_| self.requests.len() < self.room) else { return Ok(0) };
         let is_open = matches!(new.hold, HoldCause::None | HoldCause::Unconfirmed);

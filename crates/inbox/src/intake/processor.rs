@@ -159,10 +159,10 @@ struct ProcessorThread {
 }
 
 impl ProcessorThread {
-    /// Processes the intake, releases ended floods and queues mails that ask for confirmations: each time a
-    /// submission is accepted, and at intervals. After an error or a panic, retries every second; logs
-    /// each step that begins to fail, and the end of the outage. Returns once the processor is stopped, after
-    /// a last pass whose errors are ignored, or once the store is closed.
+    /// Each time a submission is accepted, and at intervals: waits for `batch_delay`, processes the intake,
+    /// releases ended floods and queues mails that ask for confirmations. After an error or a panic, retries
+    /// every second; logs each step that begins to fail, and the end of the outage. Returns once the
+    /// processor is stopped, after a last pass whose errors are ignored, or once the store is closed.
     fn run_until_stopped(mut self) {
         lower_priority(NICE);
         self.options.load().screening.lexicon.prepare();
@@ -220,7 +220,7 @@ impl ProcessorThread {
     /// Processes batches until no more rows can be processed or, once stopped, until [`MAX_FINISH`] is over.
     /// Pauses while another replica is processing a batch, for up to [`MAX_PAUSE`] during a burst of
     /// submissions, and, while submissions are being accepted, during checkpoints of SQLite and as [`rest`]
-    /// demands.
+    /// demands. Reads new lessons before each batch. Returns the first error.
     fn process_all(&mut self) -> Result<(), StoreError> {
         let began = Instant::now();
         loop {
@@ -308,8 +308,8 @@ impl ProcessorThread {
 
     /// Releases up to [`MAX_RELEASED`] submissions of each flood that has ended, and lets the next pass
     /// release the rest. Also signals that the team is to be notified of floods that go on, and of a limit of
-    /// mails to visitors. Does nothing once the processor is stopped, while submissions are being accepted,
-    /// or if no submission can be held because of a flood.
+    /// mails to visitors. Logs the total once a pass releases none. Does nothing once the processor is
+    /// stopped, while submissions are being accepted, or if no submission can be held because of a flood.
     fn release_ended_floods(&mut self) -> Result<(), StoreError> {
         if self.is_flooded && !self.is_stopping.load(Relaxed) && !self.store.is_busy() {
             let options = self.options.load();

@@ -94,7 +94,8 @@ pub(super) struct ExclusiveLock {
 }
 
 /// Tries to lock the inbox exclusively, for up to [`MAX_LOCK_WAIT`], and turns off the timeout of
-/// idle transactions on `connection`. Returns `None` if another connection uses the inbox.
+/// idle transactions on `connection`. Ends expired registrations. Returns `None` if another connection uses
+/// the inbox.
 pub(super) fn lock_exclusively(
     connection: &PgConnection,
     server: &Server,

@@ -76,6 +76,8 @@ impl SqliteWriter {
         SqliteWriter::open_file(path, Some(known))
     }
 
+    /// Opens an existing file, and creates the tables if it is empty. With `known`, the secret of the inbox,
+    /// fails instead if the file is empty or has another inbox.
     fn open_file(path: &Path, known: Option<&Secret>) -> Result<SqliteWriter, StoreError> {
         let mut connection = connect(path, OpenFlags::SQLITE_OPEN_READ_WRITE)?;
         let has_tables = has_tables(&connection, path)?;

@@ -209,6 +209,7 @@ impl WriterThread {
     /// Commits batches and reports their outcomes until the queue is closed.
     fn run(mut self, queue: &WriteQueue) {
         while let Some(mut batch) = queue.take_batch(!self.unresolved.is_empty()) {
+            // Panics only in tests that ask for it.
             panics::inject("writer", "");
             let (outcome, accepted) = if batch.is_idle_check {
                 (self.probe(), Vec::new())

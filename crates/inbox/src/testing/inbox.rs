@@ -67,6 +67,7 @@ impl TestInbox {
         self.settle(id).await
     }
 
+    /// Replaces the channels and the options of the intake. Ignores the URL.
     pub fn reconfigure(&self, options: &Options) {
         self.channels.store(options.channels.clone().into());
         self.intake.reconfigure(options.intake.clone());

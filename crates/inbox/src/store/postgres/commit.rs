@@ -218,7 +218,7 @@ impl PostgresWriter {
     }
 
     /// Removes the submissions of unresolved commits. Returns the commits that are still under way, for
-    /// example because they are waiting for a standby.
+    /// example because they are waiting for a standby. Behind a pooler, ends the registrations of the others.
     fn remove_unresolved(
         &self,
         unresolved: &[UnresolvedCommit],
@@ -227,7 +227,7 @@ impl PostgresWriter {
         // visible.
         let mut alive = BTreeSet::new();
         for backend in unresolved.iter().filter_map(|doubt| doubt.backend.as_ref()).collect::<BTreeSet<_>>() {
-            if self.is_backend_alive(backend)? {
+            if self.may_still_commit(backend)? {
                 alive.insert(backend);
             }
         }
@@ -328,10 +328,11 @@ impl PostgresWriter {
         self.look_for_marker(backend, marker)
     }
 
-    /// Like `look_for_commit`, without ending the old server process.
+    /// Like `look_for_commit`, without ending the old server process; behind a pooler, may end the old
+    /// registration ([`PostgresWriter::may_still_commit`]).
     fn look_for_marker(&self, backend: &str, marker: Uuid) -> Result<Option<bool>, StoreError> {
         // Check the process before reading rows: if the process has ended, all its commits are visible.
-        let is_alive = self.is_backend_alive(backend)?;
+        let is_alive = self.may_still_commit(backend)?;
         let sql: &dyn Sql = &self.connection;
         let is_there = intake::is_stored(sql, marker)?
             || sql.exists("SELECT 1 FROM lease WHERE holder = ?1", values![marker])?;
@@ -340,7 +341,7 @@ impl PostgresWriter {
 
     /// Whether a server process may still commit. Behind a pooler, first ends the registration of its client,
     /// which takes effect with the current transaction's commit.
-    fn is_backend_alive(&self, backend: &str) -> Result<bool, StoreError> {
+    fn may_still_commit(&self, backend: &str) -> Result<bool, StoreError> {
         let sql: &dyn Sql = &self.connection;
         let registered = backend.strip_prefix(REGISTERED).and_then(|id| Uuid::parse_str(id).ok());
         match registered {

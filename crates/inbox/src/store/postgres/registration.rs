@@ -97,9 +97,9 @@ pub(super) fn end_registration(sql: &dyn Sql, holder: Uuid) -> Result<bool, Stor
     Ok(is_over)
 }
 
-/// Ends the expired registrations, except `own`. Returns false if there is another one that has not expired,
-/// or whose transaction is under way. Uses the query `lock`, whose parameter is the key, to prevent their
-/// transactions until the lock is released.
+/// Ends the expired registrations, except `own`. Stops and returns false at one that has not expired, or
+/// whose transaction is under way; others may have ended by then. Uses the query `lock`, whose parameter is
+/// the key, to prevent their transactions until the lock is released.
 pub(super) fn end_all(sql: &dyn Sql, own: Option<Uuid>, lock: &str) -> Result<bool, StoreError> {
     let all = format!(
         "SELECT holder, CASE WHEN expires_at > {NOW} THEN 1 ELSE 0 END AS is_alive FROM lease WHERE name LIKE '{REGISTERED}%'"

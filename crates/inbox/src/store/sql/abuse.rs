@@ -19,7 +19,8 @@ const MOST_A_DAY: i64 = 10_000;
 
 impl Transaction<'_> {
     /// Adds to the counts of refused requests of a day. A source of `None` stands for all sources that are
-    /// not counted individually; new sources beyond [`MOST_A_DAY`] rows are counted there, too.
+    /// not counted individually. Beyond [`MOST_A_DAY`] rows, a source without a row for the form is counted
+    /// there, too.
     pub(crate) fn record_refusals(&self, refused: &[RefusedRequests], day: Date) -> Result<(), StoreError> {
         let (tx, day) = (self.sql, day_number(day));
         let mut rows: i64 = tx.one_value("SELECT count(*) FROM pressure WHERE day = ?1", values![day])?;
@@ -63,7 +64,7 @@ pub struct Abuse {
     /// The number of submissions that were held by screening or because of a flood, including those that
     /// were released since.
     pub held: usize,
-    /// The number of false positives: held submissions that were released.
+    /// The number of submissions in `held` that were released, also by a repeat or by the end of a flood.
     pub released: usize,
     pub refused: usize,
     /// Refused requests from sources that are not counted individually.
@@ -197,7 +198,9 @@ impl InboxReader {
     }
 
     /// Counts the operators' decisions, as recorded in lessons, since `since` (Unix time in milliseconds).
+    /// Weak lessons count, too: they call done and answered submissions honest.
     fn decisions(&self, since: i64) -> Result<Decisions, StoreError> {
+        // `judged` is what screening did: 0 delivered, 1 marked, 2 held. A `teaching` of 1 is spam.
         let count = |condition: &str| format!("count(*) FILTER (WHERE {condition})");
         let decisions = format!(
             "SELECT {} AS marked_spam, {} AS marked_honest, {} AS held_spam, {} AS held_honest, {} AS missed_spam

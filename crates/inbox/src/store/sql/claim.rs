@@ -117,6 +117,7 @@ impl Transaction<'_> {
         for (is_retry, capacity) in [(false, want.capacity.any), (true, want.capacity.retries)] {
             if capacity > 0 {
                 let ranks = if high_volume > 0 || is_retry { i64::MAX } else { HIGH_VOLUME_RANK };
+                // Some of the rows may be under way; these are left out below.
                 let most = want.capacity.any + under_way.len();
                 due.extend(candidates(self.sql, &want.target.name, is_retry, ranks, now, most, under_way)?);
             }
@@ -202,7 +203,8 @@ fn next_due(tx: &dyn Sql, channel: &str, is_retry: bool) -> Result<Option<Timest
     tx.value(&next, values![channel])
 }
 
-/// When the next first attempt of a submission from a low-volume network is due.
+/// When the next first attempt of a submission from a low-volume network is due, or its lease ends. May be in
+/// the past.
 fn next_of_low_volume(tx: &dyn Sql, channel: &str) -> Result<Option<Timestamp>, StoreError> {
     let due = format!(
         "SELECT due_at FROM {} WHERE channel = ?1 AND rank = ?2 AND due_at >= 0 AND {} ORDER BY due_at LIMIT 1",

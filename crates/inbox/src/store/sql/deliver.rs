@@ -14,7 +14,8 @@ use crate::submission::delivery::{DueDelivery, HIGH_VOLUME_RANK, Lease};
 use crate::submission::outcome::{AttemptFailure, Cause, Outcome, Recipients};
 use crate::submission::schedule::{self, NextStep};
 
-/// All times that the methods take or return are by this process's clock, not by the database's.
+/// All times that the methods take or return are by this process's clock, not by the database's; only `from`
+/// of [`Transaction::bring_forward`] is by the database's.
 impl Transaction<'_> {
     /// Prepares the deliveries for a process that begins to send. With SQLite, requeues the attempts that an
     /// earlier process left unfinished (see [`Transaction::requeue_orphans`]), resumes all paused channels,
@@ -398,6 +399,8 @@ pub(super) fn record_outcome(
     verdict: NextStep,
     now: Timestamp,
 ) -> Result<bool, StoreError> {
+    // The column `blame` decides which deliveries become due when an outage ends, and which due times may be
+    // clamped.
     let (delivered, answer, blame): (Option<i64>, _, _) = match outcome {
         Outcome::Delivered(answer) => (Some(1), answer, None),
         Outcome::Failed(failure) => {

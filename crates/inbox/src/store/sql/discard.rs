@@ -178,6 +178,7 @@ impl ExpiryStep {
         }
     }
 
+    /// Whether the step may examine more submissions: neither the limit of rows nor that of bytes is reached.
     fn has_room(&self, found: &[Removable]) -> bool {
         found.len() < self.rows && rows::count_fitting(found, self.bytes) == found.len()
     }

@@ -156,7 +156,7 @@ impl Editor {
     /// earlier release. If a flood or a missing confirmation already holds it, replaces that cause by the
     /// operator's reason; the next release then asks for the missing confirmation again. Returns false if the
     /// submission does not exist or is not processed yet, is held for any other reason, or has been delivered
-    /// by every channel.
+    /// by every channel. A submission without deliveries to the team is held, too.
     pub fn hold(&mut self, id: Uuid, because: &str, now: Timestamp) -> Result<bool, StoreError> {
         self.hold_for(id, because, false, now)
     }
@@ -573,7 +573,7 @@ impl Selected {
 const RETRIED: &str = "'parked', 'waiting'";
 
 /// Makes a channel's deliveries due, with a fresh retry schedule, and returns their number. Skips those that
-/// have been attempted since they were selected.
+/// have been attempted since they were selected, or are neither parked nor waiting any more.
 fn make_due(tx: &dyn Sql, channel: &str, untried: &[Untried], now: Timestamp) -> Result<usize, StoreError> {
     let ids: Vec<_> = untried.iter().map(|(submission, _)| *submission).collect();
     let select = format!("SELECT channel, attempts, submission FROM delivery WHERE state IN ({RETRIED}) AND");

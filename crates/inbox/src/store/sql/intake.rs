@@ -484,6 +484,8 @@ impl Transaction<'_> {
                 hold,
                 is_suspicious: row.get::<bool>("suspicious")? && !has_opinion,
                 source: row.get("source")?,
+                // True if no channel would get the submission; if it was delivered and no channel is stuck;
+                // or, unless it is encrypted, if it is held, or about to be delivered and not stuck.
                 is_deliverable: !would_get(channels, &row)?
                     || !reach.stuck.contains(&id) && reach.delivered.contains(&id)
                     // A held submission counts unless it is encrypted: its release inserts the missing

@@ -86,9 +86,10 @@ pub(super) struct Teacher<'a> {
     pub now: Timestamp,
 }
 
-/// Stores the lesson of a decision about a processed submission, in place of an earlier one, and removes the
-/// oldest lessons beyond `MAX_LESSONS`. Stores nothing if the submission is encrypted or has hardly any text,
-/// or if learning is switched off. Returns whether a lesson changed.
+/// Stores the lesson of a decision about a processed submission, in place of an earlier one, and removes
+/// lessons beyond `MAX_LESSONS` (see [`limit`]). Stores nothing if the submission is encrypted, has hardly
+/// any text or cannot be read (see [`insert`]), or if learning is switched off. Returns whether it stored a
+/// lesson.
 pub(super) fn teach(
     tx: &dyn Sql,
     teacher: Teacher<'_>,
@@ -162,7 +163,8 @@ fn is_taught(sql: &dyn Sql, id: Uuid) -> Result<bool, StoreError> {
 }
 
 /// Teaches that submissions which are about to be discarded are spam: those that screening held or that are
-/// marked as spam, up to [`MAX_DISCARDED`]. Those in a flood teach only if they are marked.
+/// marked as spam, at most [`MAX_DISCARDED`], in the order of `ids`, which must be sorted. Those in a flood
+/// teach only if they are marked. Does nothing if learning is switched off.
 pub(super) fn teach_discarded(
     tx: &dyn Sql,
     teacher: Teacher<'_>,

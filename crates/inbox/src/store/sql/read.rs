@@ -152,7 +152,8 @@ impl InboxReader {
         Ok(found)
     }
 
-    /// The number of waiting deliveries that were due before `before`, by channel.
+    /// The number of deliveries, mails to visitors included, that wait and were due before `before`, by
+    /// channel.
     pub fn overdue(&self, before: Timestamp) -> Result<Vec<(String, usize)>, StoreError> {
         self.count_by_channel("state = 'waiting' AND due_at < ?1", before)
     }

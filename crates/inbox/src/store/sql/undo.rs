@@ -48,7 +48,8 @@ impl InboxReader {
     /// The submissions among `ids` that an operator held, released, delivered or assigned, or that got or
     /// lost the mark of done or spam, after the change with the id `undo`, so that undoing that change would
     /// undo the later one. Compares ids of entries of the operator log with `undo`: all are UUIDs version 7,
-    /// which begin with the time.
+    /// which begin with the time. After [`Editor::deliver_kept`], may also include submissions that it did
+    /// not change. The result has no order, and may contain an id twice.
     pub fn changed_since(&self, undo: Uuid, ids: &[Uuid]) -> Result<Vec<Uuid>, StoreError> {
         let later = "SELECT DISTINCT submission FROM operator_log WHERE id > ?1 AND submission IS NOT NULL
              AND action IN ('hold', 'release', 'deliver', 'assign', 'done', 'reopen', 'spam', 'not-spam')";
