@@ -127,6 +127,7 @@ pub(crate) fn store(tx: &Transaction<'_>, batch: &ScreenedBatch) -> Result<Proce
     if ids.is_empty() {
         return Ok(Processed { rows, has_more, ..Processed::default() });
     }
+    // The rows were read in the order of their ids, so `ids` are sorted.
     let is_left = |screened: &&Screened| ids.binary_search(screened.candidate.id.as_bytes()).is_ok();
     let batch: Vec<&Screened> = submissions.iter().filter(is_left).collect();
     // Cap due times at the database's clock: a replica whose clock is ahead must not delay deliveries.

@@ -176,6 +176,7 @@ fn decide_one(
             ease_hold(candidate, original, load, decision);
             return Fate::Repeat(original.id);
         }
+        // The submission is new, and must not be counted once more below.
         counted = Some(load);
     }
     let key_used_at = candidate.key.and_then(|key| known.keys.insert(key, candidate.received_at));

@@ -33,9 +33,9 @@ impl LinkToken {
         LinkToken { submission, expires_at, signature: secret.link(submission, expires_at) }
     }
 
-    /// Parses the text of a token, from which the appended letter may be missing. Ignores punctuation after
-    /// it, which people and programs copy with the link, such as `.`, `)` or `>`, but not `/`. Does not check
-    /// the signature. `None` if the text has another length or format.
+    /// Parses the text of a token, from which the appended letter may be missing. Ignores punctuation and
+    /// white space after it, which people and programs copy with the link, such as `.`, `)` or `>`, but not
+    /// `/`, `-` or `_`. Does not check the signature. `None` if the text has another length or format.
     pub fn parse(text: &str) -> Option<LinkToken> {
         let is_ignored = |c: char| !c.is_alphanumeric() && c != '/' && !PUNCTUATION.contains(&c);
         let text = text.trim_end_matches(is_ignored);

@@ -96,6 +96,7 @@ impl ServerListener {
         let began = Instant::now();
         self.connect();
         let interval = if self.is_pooled { POOLED_CHECK_INTERVAL } else { SERVER_CHECK_INTERVAL };
+        // After this interval without a notification, assume that there was a commit.
         let is_due = timeout >= interval;
         let timeout = timeout.min(interval);
         let heard = match &self.heard {

@@ -123,8 +123,8 @@ enum DatabaseWriter {
 }
 
 impl DatabaseWriter {
-    /// `known` is the secret of the SQLite database that this process has opened before; without it, a
-    /// missing database is created.
+    /// Opens the database, and creates the inbox if it is missing. Does not create a SQLite database that
+    /// this process has opened before: `known` is then its secret, and the open fails if it is missing.
     fn open(place: &DatabaseUrl, known: Option<&Secret>) -> Result<DatabaseWriter, StoreError> {
         match place {
             DatabaseUrl::Sqlite(path) => match known {

@@ -131,6 +131,7 @@ impl InboxReader {
         let start = from.to_zoned(zone.clone()).map_or(Timestamp::MIN, |start| start.timestamp());
         let since = start.as_millisecond();
         self.sql.snapshot(|| {
+            // Ids begin with the time of arrival, so a condition on the id narrows the search.
             let first = first_id_at(since);
             let most = i64::try_from(most).unwrap_or(i64::MAX);
             let kept = self.sql.one(

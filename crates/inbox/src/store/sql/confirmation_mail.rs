@@ -99,6 +99,7 @@ impl Transaction<'_> {
     /// sent within a day or is about to be. The entry's hold then begins at `at`, in milliseconds, if that is
     /// later. Does nothing if the confirmation is not open.
     pub fn renew_confirmation(&self, id: Uuid, at: i64) -> Result<(), StoreError> {
+        // `mail_at` is when the next mail is due; with `reminds = 1`, that is the reminder.
         let renewed = self.sql.execute(
             "UPDATE confirmation SET mail_at = ?2, reminds = 0, limited_since = NULL
              WHERE submission = ?1 AND state = 'open' AND (mail_at IS NULL OR reminds = 1)
@@ -199,6 +200,7 @@ impl Transaction<'_> {
         let email = first_email(entry.definition, &fields).unwrap_or_default();
         let request = MailRequest { mail, submission: id, form, email, network, low_priority, at: now };
         let fate = self.queue_visitor_mail(&request, channels)?;
+        // The mail waits for no limit any more, so remove the limit from the reason of the hold.
         if entry.limited_since.is_some() && !matches!(fate, MailFate::OverLimit { .. }) {
             tx.execute("UPDATE confirmation SET limited_since = NULL WHERE submission = ?1", values![id])?;
             set_reason(tx, id, UNCONFIRMED)?;
@@ -227,6 +229,7 @@ impl Transaction<'_> {
                     ],
                 )?;
             }
+            // No mail follows the reminder, whether or not it was queued.
             _ => {
                 next_mail_at(None)?;
             }

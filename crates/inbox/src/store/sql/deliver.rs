@@ -396,7 +396,7 @@ pub(super) fn record_outcome(
     tx: &dyn Sql,
     lease: &Lease,
     outcome: &Outcome,
-    verdict: NextStep,
+    next: NextStep,
     now: Timestamp,
 ) -> Result<bool, StoreError> {
     // The column `blame` decides which deliveries become due when an outage ends, and which due times may be
@@ -405,7 +405,7 @@ pub(super) fn record_outcome(
         Outcome::Delivered(answer) => (Some(1), answer, None),
         Outcome::Failed(failure) => {
             // Ignore a `Retry-After` if the schedule's next attempt is later anyway.
-            let asked = failure.retry_after.filter(|asked| match verdict {
+            let asked = failure.retry_after.filter(|asked| match next {
                 NextStep::RetryAt(at) => schedule::add_delay(now, *asked) >= at,
                 _ => true,
             });
@@ -425,14 +425,14 @@ pub(super) fn record_outcome(
          WHERE submission = ?1 AND channel = ?2 AND number = ?3",
         values![lease.submission, lease.channel, lease.number, now, delivered, answer],
     )?;
-    if verdict == NextStep::Delivered {
+    if next == NextStep::Delivered {
         tx.execute(
             "UPDATE delivery SET state = 'delivered', due_at = NULL, interrupted = 0, blame = NULL, recipients = NULL
              WHERE submission = ?1 AND channel = ?2",
             values![lease.submission, lease.channel],
         )?;
     } else {
-        let due_at = if let NextStep::RetryAt(at) = verdict { Some(at) } else { None };
+        let due_at = if let NextStep::RetryAt(at) = next { Some(at) } else { None };
         tx.execute(
             &format!(
                 "UPDATE delivery SET {REQUEUED}, interrupted = 0, blame = ?5, failures = failures + 1

@@ -234,6 +234,7 @@ impl Transaction<'_> {
             tx.dialect().skip_locked_clause(),
             ExpiryStep::for_dialect(tx.dialect()),
         );
+        // `mail_at` is when the next mail is due; with `reminds = 0`, that is the first one.
         let oldest = format!(
             "SELECT s.held_at, s.id, {} AS bytes FROM {held}
              WHERE s.held_at IS NOT NULL AND s.held_at < ?1 AND (s.held_at, s.id) > (?2, ?3) AND s.flood = 0
@@ -266,6 +267,7 @@ impl Transaction<'_> {
     pub fn expire_unconfirmed(&self, before: Timestamp) -> Result<usize, StoreError> {
         let tx = self.sql;
         let lock = tx.dialect().skip_locked_clause();
+        // The first mail has been sent, or will not be, if no mail is due or the next one is the reminder.
         let oldest = format!(
             "SELECT submission FROM confirmation WHERE state = 'open' AND expires_at < ?1
              AND (mail_at IS NULL OR reminds = 1) ORDER BY expires_at LIMIT {} {lock}",

@@ -104,12 +104,12 @@ impl Editor {
     }
 
     /// Makes parked and waiting deliveries due at once and restarts their schedules, clears the errors of
-    /// submissions that were set aside so that they are processed again, and switches on the channels of
-    /// these deliveries and the one that `retry` names. Returns the number of deliveries and submissions.
-    /// Skips held submissions (except for mails that ask for a confirmation), and a delivery if an attempt
-    /// begins during the call. If `retry` names a channel, submissions stay set aside; if it names neither a
-    /// channel nor a submission, mails to visitors are skipped. Uses transactions of bounded size; after an
-    /// error, earlier ones stay committed.
+    /// submissions that were set aside so that they are processed again, and switches on or resumes the
+    /// channels of these deliveries and the one that `retry` names. Returns the number of deliveries and
+    /// submissions. Skips held submissions (except for mails that ask for a confirmation), and a delivery if
+    /// an attempt begins during the call. If `retry` names a channel, submissions stay set aside; if it names
+    /// neither a channel nor a submission, mails to visitors are skipped. Uses transactions of bounded size;
+    /// after an error, earlier ones stay committed.
     pub fn retry(&mut self, retry: &Retry, now: Timestamp) -> Result<usize, StoreError> {
         let selected = Selected::find(&*self.sql, retry)?;
         self.retry_selected(&selected, now)

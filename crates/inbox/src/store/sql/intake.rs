@@ -351,6 +351,7 @@ impl Transaction<'_> {
             values.extend([
                 new.content.bind(),
                 if is_held { Value::Integer(new.row.received_at) } else { Value::Null },
+                // Why it is held; null if it is not, or if the reasons below say why.
                 match new.hold {
                     HoldCause::Unconfirmed => Value::Text(confirmation::UNCONFIRMED),
                     HoldCause::Screening if new.is_unasked => Value::Text(rows::SUSPICIOUS_UNASKED),

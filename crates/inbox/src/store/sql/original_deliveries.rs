@@ -54,7 +54,7 @@ impl Reach {
                 continue;
             }
             let is_reliable = (0..=MAX_RELIABLE_FAILURES).contains(&row.get("failures")?);
-            let is_far = !is_reliable
+            let is_late = !is_reliable
                 || state == "waiting"
                     && row
                         .get::<Option<i64>>("due_at")?
@@ -63,7 +63,7 @@ impl Reach {
             if state == "delivered" || state == "parked" && row.get("is_partial")? {
                 reach.delivered.insert(row.get("submission")?);
             } else if channels.iter().any(|channel| channel.name == name) {
-                let found = if state == "parked" || is_far { &mut reach.stuck } else { &mut reach.pending };
+                let found = if state == "parked" || is_late { &mut reach.stuck } else { &mut reach.pending };
                 found.insert(row.get("submission")?);
             }
         }

@@ -218,6 +218,7 @@ impl InboxReader {
             };
             let left = size - page.submissions.len();
             page.submissions.extend(self.get_all(&ids[..ids.len().min(left)])?);
+            // If there are more ids than fit, the list continues after the last one that fits.
             if let Some(last) = ids.get(left.saturating_sub(1)).filter(|_| ids.len() > left) {
                 page.next = Some(*last);
                 return Ok(page);

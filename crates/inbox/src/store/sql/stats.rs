@@ -123,7 +123,8 @@ fn time_of_id(row: &Row, column: &str) -> Result<Timestamp, StoreError> {
 /// the last of these offsets.
 const YEARS: std::ops::RangeInclusive<i16> = 2020..=2060;
 
-/// An SQL expression for the offset of local time from UTC at `received_at`, in milliseconds.
+/// An SQL expression for the offset of local time from UTC at `received_at`, in milliseconds. It is exact
+/// within the [`YEARS`].
 fn offset_in_milliseconds(zone: &TimeZone) -> String {
     let millis = |offset: jiff::tz::Offset| i64::from(offset.seconds()) * 1000;
     let start = Date::constant(*YEARS.start(), 1, 1).at(0, 0, 0, 0);

@@ -59,8 +59,7 @@ impl Copier {
     /// Call this after each commit, with the number of rows that it changed. Starts a checkpoint on another
     /// thread once enough rows have changed since the last one; rows that change while it runs do not count.
     /// Returns true once after the thread has ended, also with an error: the writer must then checkpoint the
-    /// rest of the log.
-    /// `files` returns the identity of the writer's open files.
+    /// rest of the log. `files` returns the identity of the writer's open files.
     pub(crate) fn after_commit(
         &mut self,
         changes: u64,
@@ -94,8 +93,8 @@ impl Drop for Copier {
     }
 }
 
-/// Copies the log in several passes, until few pages are left or `stop` is set. Fails if the files were
-/// replaced.
+/// Copies the log in up to [`MAX_PASSES`] passes, until few pages are left or `stop` is set. Fails if the
+/// files were replaced.
 fn copy_log(path: &Path, files: Option<DatabaseFiles>, stop: &AtomicBool) -> Result<(), StoreError> {
     lower_priority(NICE);
     // The last connection that closes removes the log. If the files were replaced, that could be the log of
