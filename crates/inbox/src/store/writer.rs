@@ -290,8 +290,8 @@ impl WriterThread {
         }
     }
 
-    /// Checks an idle PostgreSQL server without writing to it, or that SQLite's files are still in place.
-    /// If they are not, makes a commit, which opens the database that is there now.
+    /// Checks an idle PostgreSQL server without writing to it, or that SQLite's files are still in place. If
+    /// they are not, makes a commit, which opens the database that is there now, unless it is another inbox.
     fn probe(&mut self) -> Result<(), StoreError> {
         let is_in_place = match &mut self.database {
             Some(DatabaseWriter::Postgres(database)) => return database.check_writable(),
@@ -316,8 +316,8 @@ impl WriterThread {
     }
 
     /// Opens the database if it is not open, and commits a batch. Retries once if the file was moved or
-    /// removed, with the file that is then at its path. Closes the database after errors that
-    /// may have made the connection unusable.
+    /// removed, with the file that is then at its path, unless that is another inbox. Closes the database
+    /// after errors that may have made the connection unusable.
     fn commit(
         &mut self,
         jobs: &[Accepting],

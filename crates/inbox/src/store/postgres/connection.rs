@@ -400,7 +400,8 @@ impl Pooled {
 }
 
 impl Drop for PgConnection {
-    /// Ends the registration, so that the inbox is no longer in use. If that fails, the registration expires.
+    /// Ends the registration, so that the inbox is no longer in use. If that fails, or if a transaction is
+    /// open, the registration expires later.
     fn drop(&mut self) {
         let Some(pooled) = self.pooled.take() else { return };
         if let Some(registration) = pooled.registration.take()

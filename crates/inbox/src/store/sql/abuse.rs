@@ -124,7 +124,7 @@ from_row! { AgentCount { agent, submissions, held } }
 impl InboxReader {
     /// Reports abuse since the day `from` in this time zone, from one snapshot: up to `most` sources and
     /// agents, and all signals. Refused requests are counted by the day in UTC. Reads only the submissions of
-    /// that period.
+    /// that period. The operators' decisions are those of that period, also about earlier submissions.
     pub fn abuse(&self, from: Date, zone: &TimeZone, most: usize) -> Result<Abuse, StoreError> {
         let day = day_number(from);
         // If the day begins before the earliest possible timestamp, count from that timestamp.

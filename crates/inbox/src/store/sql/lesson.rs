@@ -87,9 +87,8 @@ pub(super) struct Teacher<'a> {
 }
 
 /// Stores the lesson of a decision about a processed submission, in place of an earlier one, and removes
-/// lessons beyond `MAX_LESSONS` (see [`limit`]). Stores nothing if the submission is encrypted, has hardly
-/// any text or cannot be read (see [`insert`]), or if learning is switched off. Returns whether it stored a
-/// lesson.
+/// lessons beyond `MAX_LESSONS` (see `limit`). Stores nothing if the submission is encrypted, has hardly any
+/// text or cannot be read (see `insert`), or if learning is switched off. Returns whether it stored a lesson.
 pub(super) fn teach(
     tx: &dyn Sql,
     teacher: Teacher<'_>,

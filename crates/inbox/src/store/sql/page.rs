@@ -372,7 +372,7 @@ impl InboxReader {
 
     /// The ids of all submissions that can have the filter's assignee, follow-up or status, newest first,
     /// below the filter's `before`. `None` if the filter has none of these with an index, or if one of the
-    /// [`candidate_queries`] finds more than [`MAX_CANDIDATES`] rows.
+    /// `candidate_queries` finds more than [`MAX_CANDIDATES`] rows.
     pub(super) fn candidates(&self, filter: &Filter) -> Result<Option<Vec<Uuid>>, StoreError> {
         let (queries, values) = candidate_queries(filter);
         if queries.is_empty() {
