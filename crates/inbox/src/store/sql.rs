@@ -1,7 +1,8 @@
 //! SQL statements that both databases share, and the interface through which they are executed.
 //!
 //! Parameters are numbered `?1`, `?2`. Where SQLite and PostgreSQL differ, the code next to the statement
-//! checks [`Sql::dialect`].
+//! checks [`Sql::dialect`]. The view `accepted` has all submissions, processed (`submission`) or not
+//! (`intake`), except test submissions of the canary.
 
 pub(super) mod abuse;
 pub(super) mod annotation;

@@ -59,7 +59,8 @@ pub struct HeldSummary {
 }
 
 impl InboxReader {
-    /// Summarizes the submissions that a filter selects.
+    /// Summarizes the submissions that a filter selects, and counts those that it excludes only because a
+    /// flood holds them.
     pub fn held(&self, filter: &HeldFilter) -> Result<HeldSummary, StoreError> {
         let (held, condition, values) = table_and_condition(self.sql.dialect(), filter);
         let is_selected = format!("FILTER (WHERE {})", is_selected_by_hold(filter));

@@ -44,7 +44,8 @@ pub(super) const ASKS: &str = "channel IN ('visitor:confirmation', 'visitor:remi
 pub(super) const NEEDS_TEXT: &str =
     "state <> 'delivered' AND NOT (state = 'parked' AND substr(channel, 1, 8) = 'visitor:')";
 
-/// The columns of `accepted s` that [`read_submission`] reads.
+/// The columns of `accepted s` that [`read_submission`] reads. The view `accepted` unites `submission` and
+/// `intake`, without test submissions of the canary; only rows of `intake` have `channels` and `error`.
 pub(super) const SUBMISSION: &str = concat!(
     "s.id, s.form, s.received_at, s.fields, s.source, s.repeats, s.sealed, s.held_at, s.held_because, ",
     "s.definition, ",
