@@ -28,7 +28,7 @@ pub struct ConfirmationMails {
     /// The number of mails that wait because a limit is used up. Of those that wait because of
     /// [`MailLimit::All`], counts only the first of each kind and priority.
     pub limited: LimitCounts,
-    /// Whether more emails may be due.
+    /// Whether more emails may be due. Always false if [`MailLimit::All`] is used up.
     pub has_more: bool,
 }
 
