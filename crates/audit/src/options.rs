@@ -60,13 +60,15 @@ impl std::fmt::Display for AuditError {
 
 impl std::error::Error for AuditError {}
 
-/// Parses the URL of a site, and removes its fragment. Adds `https://` to a text without `://`, or `http://`
-/// if its host is `localhost` or a loopback address. Fails for other schemes and for a URL with a user name
-/// or password. The error is a sentence.
+/// Parses the URL of a site, and removes its fragment. Adds `https://` to a text without a scheme, or
+/// `http://` if its host is this computer ([`is_loopback`]). Fails for other schemes and for a URL with a
+/// user name or password. The error is a sentence.
 pub fn parse_target(text: &str) -> Result<Url, String> {
     let text = text.trim();
     let expected = || format!("`{text}` is not a URL such as `https://www.example.com/`");
-    let with_scheme = if text.contains("://") {
+    // `://` in a path or a query belongs to another URL.
+    let has_scheme = text.split_once("://").is_some_and(|(scheme, _)| !scheme.contains(['/', '?', '#']));
+    let with_scheme = if has_scheme {
         text.to_owned()
     } else {
         let local = Url::parse(&format!("http://{text}")).ok().filter(is_loopback);
@@ -85,10 +87,12 @@ pub fn parse_target(text: &str) -> Result<Url, String> {
     Ok(url)
 }
 
-/// Whether the host of a URL is `localhost` or a loopback address.
+/// Whether the host is this computer: the name `localhost` or one below it, 127.0.0.0/8, 0.0.0.0, `::1` or
+/// `::`.
 pub fn is_loopback(url: &Url) -> bool {
     let host = url.host_str().unwrap_or_default().trim_matches(['[', ']']);
-    host == "localhost" || host.parse::<IpAddr>().is_ok_and(|address| address.is_loopback())
+    let is_own = |address: IpAddr| address.is_loopback() || address.is_unspecified();
+    host == "localhost" || host.ends_with(".localhost") || host.parse().is_ok_and(is_own)
 }
 
 #[cfg(test)]
@@ -103,6 +107,11 @@ mod tests {
             ("127.0.0.1:8080", Ok("http://127.0.0.1:8080/")),
             ("Localhost?q", Ok("http://localhost/?q")),
             ("[::1]:8080", Ok("http://[::1]:8080/")),
+            ("0.0.0.0:8080", Ok("http://0.0.0.0:8080/")),
+            ("app.localhost:8080", Ok("http://app.localhost:8080/")),
+            ("example.com/?u=http://a", Ok("https://example.com/?u=http://a")),
+            ("localhost/http://a", Ok("http://localhost/http://a")),
+            ("example.com#a://b", Ok("https://example.com/")),
             ("localhost.example.com", Ok("https://localhost.example.com/")),
             ("localhosts:8080", Ok("https://localhosts:8080/")),
             ("127.example.com/a", Ok("https://127.example.com/a")),

@@ -1,9 +1,8 @@
 //! Redirects lead to hosts that clients can reach.
 
-use frontdesk_convert::Url;
-
 use crate::client::redirect_target;
 use crate::group::Group;
+use crate::options::is_loopback;
 use crate::rule::{Findings, Fix, Platform, Rule, Severity};
 use crate::survey::Survey;
 
@@ -45,12 +44,4 @@ fn check(survey: &Survey, findings: &mut Findings) {
             return;
         }
     }
-}
-
-/// Whether the host is this computer: the name `localhost` or one below it, 127.0.0.0/8, 0.0.0.0, `::1` or
-/// `::`.
-fn is_loopback(url: &Url) -> bool {
-    let host = url.host_str().unwrap_or_default().trim_matches(['[', ']']);
-    let is_own = |address: std::net::IpAddr| address.is_loopback() || address.is_unspecified();
-    host == "localhost" || host.ends_with(".localhost") || host.parse().is_ok_and(is_own)
 }
