@@ -47,8 +47,8 @@ pub async fn audit(target: &Url, options: &Options, seed: u64) -> Result<Report,
     Ok(judge(&survey, &client))
 }
 
-/// The report about a site that gives browsers only Markdown, so that no rule can read a page. `None` if no
-/// response so far is Markdown with status 200.
+/// The report about a site that gives browsers only Markdown, so that no rule can read a page, or whose
+/// further requests were not sent. `None` if no response so far is Markdown with status 200.
 fn only_markdown(client: &Client) -> Option<Report> {
     let exchanges = client.exchanges();
     let is_markdown = |response: &Response| response.representation() == Representation::Markdown;
@@ -56,7 +56,9 @@ fn only_markdown(client: &Client) -> Option<Report> {
     let rule = rules().find(|rule| rule.id == "browser-gets-markdown")?;
     let mut findings = Findings::new(rule);
     findings.report(&[wrong], format!("{} gets Markdown: HTML is right", CHROME.name));
-    let reason = "a browser gets no HTML, so nothing else can be judged".to_owned();
+    // Without a denial, the audit has asked for HTML at a cache-busting URL as well.
+    let denial = client.denials().pop().map(|(_, denial)| denial.to_string());
+    let reason = denial.unwrap_or_else(|| "a browser gets no HTML, so nothing else can be judged".to_owned());
     Some(Report {
         url: wrong.url().to_string(),
         findings: findings.found,
