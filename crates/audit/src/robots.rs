@@ -65,7 +65,7 @@ impl Robots {
                         robots.groups.push(RobotsGroup::default());
                     }
                     is_naming = true;
-                    let token = value.split('/').next().unwrap_or_default().to_ascii_lowercase();
+                    let token = value.split('/').next().unwrap_or_default().trim_end().to_ascii_lowercase();
                     if let Some(group) =
                         robots.groups.last_mut().filter(|group| group.agents.len() < MAX_AGENTS)
                     {
@@ -190,7 +190,7 @@ mod tests {
     fn the_longest_pattern_of_the_named_group_decides() {
         let robots = Robots::parse(
             "\u{feff}# comment\nUser-agent: *\nDisallow: /\nContent-Signal: search=yes\n\nnonsense\n\
-             User-Agent: GPTBot/1.0\nUser-agent: ClaudeBot\nDisallow: /private # secret\nAllow: /private/open$\n\
+             User-Agent: GPTBot/1.0\nUser-agent: ClaudeBot /2.0\nDisallow: /private # secret\nAllow: /private/open$\n\
              Disallow: /*.pdf$\nDisallow: /über\rDisallow: /~foo\nDisallow:\nSitemap: https://example.com/sitemap.xml\n",
         );
         for (agent, path, expected) in [
