@@ -35,9 +35,12 @@ fn unlabelled_controls(page: &Page) -> Vec<HtmlElement<'_>> {
 }
 
 /// Whether a control needs a label. Buttons, hidden controls, and those that an ARIA attribute or `title`
-/// names do not, nor does one with a `placeholder`, which browsers use as the name.
+/// names do not, nor does one with a `placeholder`, which browsers use as the name. Nor do disabled controls,
+/// such as the boxes of task lists, and those with `tabindex=-1`, such as honeypots.
 fn needs_label(control: HtmlElement<'_>) -> bool {
     let kind = control.attribute("type").unwrap_or_default().to_ascii_lowercase();
     let names_itself = matches!(&*kind, "hidden" | "submit" | "reset" | "button" | "image");
-    !names_itself && !is_named(control) && !has_value(control, "placeholder") && !is_hidden(control)
+    let is_unused = control.attribute("disabled").is_some() || control.attribute("tabindex") == Some("-1");
+    let is_skipped = is_unused || is_hidden(control);
+    !names_itself && !is_named(control) && !has_value(control, "placeholder") && !is_skipped
 }

@@ -1,5 +1,7 @@
 //! Links have a text.
 
+use frontdesk_convert::HtmlElement;
+
 use super::shared::{lacks_text, report_elements};
 use crate::group::Group;
 use crate::page::Page;
@@ -21,8 +23,14 @@ pub(super) static RULE: Rule = Rule {
     check,
 };
 
+/// Skips links to themselves, such as the anchors of lines of code.
 fn check(survey: &Survey, findings: &mut Findings) {
     let message = ("A link has no text", "links have no text");
-    let find = |page| Page::select(page, "a[href]").into_iter().filter(lacks_text).collect();
+    let leads_away = |link: &HtmlElement<'_>| {
+        let own = link.attribute("id").map(|id| format!("#{id}"));
+        own.is_none() || link.attribute("href") != own.as_deref()
+    };
+    let find =
+        |page| Page::select(page, "a[href]").into_iter().filter(leads_away).filter(lacks_text).collect();
     report_elements(survey, findings, find, message);
 }

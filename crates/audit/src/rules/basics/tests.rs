@@ -3,8 +3,9 @@
 use std::time::Duration;
 
 use super::{
-    charset_undeclared, content_late, duplicate_host, hsts_missing, http_not_redirected, http2_missing,
-    https_missing, mixed_content, no_compression, page_cut, page_size, slow_first_byte,
+    charset_undeclared, content_late, control_label_missing, duplicate_host, hsts_missing,
+    http_not_redirected, http2_missing, https_missing, link_text_missing, mixed_content, no_compression,
+    page_cut, page_size, slow_first_byte,
 };
 use crate::exchange::MAX_BODY;
 use crate::rule::Severity::{Advice, Broken};
@@ -95,6 +96,31 @@ fn scripts_and_styles_by_http_are_found_on_https_pages() {
     ] {
         let survey = survey(&page(url, &headers, body), public());
         assert_eq!(found(&mixed_content::RULE, &survey), expected, "{url} {body}");
+    }
+}
+
+#[test]
+fn only_visible_controls_need_a_label() {
+    for (html, expected) in [
+        ("<input name=a>", vec![Advice]),
+        ("<input name=a tabindex=-1>", vec![]),
+        ("<li><input type=checkbox disabled checked> a", vec![]),
+    ] {
+        let survey = survey(&page("https://example.com/", &[], html), public());
+        assert_eq!(found(&control_label_missing::RULE, &survey), expected, "{html}");
+    }
+}
+
+#[test]
+fn links_need_text_unless_they_lead_to_themselves() {
+    for (html, expected) in [
+        ("<a href=/a></a>", vec![Advice]),
+        ("<a href='#a'></a>", vec![Advice]),
+        ("<pre><a id=a name=a href='#a'></a>x</pre>", vec![]),
+        ("<a id=a href='#b'></a>", vec![Advice]),
+    ] {
+        let survey = survey(&page("https://example.com/", &[], html), public());
+        assert_eq!(found(&link_text_missing::RULE, &survey), expected, "{html}");
     }
 }
 
