@@ -11,6 +11,7 @@ mod baseline;
 mod cache_status;
 mod client;
 mod client_profiles;
+mod declared_markdown;
 mod exchange;
 mod group;
 mod language;

@@ -110,21 +110,6 @@ impl Page {
     pub fn sitemap(&self) -> Option<Url> {
         self.select("link[rel~=sitemap][href]").iter().find_map(|link| self.resolve(link.attribute("href")?))
     }
-
-    /// The address of the page's Markdown that the first `<link rel=alternate type=text/markdown>` or else
-    /// the field `Link` declares. It may be on another site. `llms.txt` and `llms-full.txt`, which many sites
-    /// declare so on all pages, are about the site and do not count.
-    pub fn declared_twin(&self) -> Option<Url> {
-        let is_of_page =
-            |url: &Url| !["/llms.txt", "/llms-full.txt"].iter().any(|name| url.path().ends_with(name));
-        let elements = self.select("link[rel~=alternate][type='text/markdown'][href]").into_iter();
-        let mut declared = elements.filter_map(|link| self.resolve(link.attribute("href")?));
-        declared.find(is_of_page).or_else(|| {
-            let links = parse_link_header(&self.response().header(http::header::LINK));
-            let is_twin = |link: &&LinkValue| link.has_rel("alternate") && link.media_type == "text/markdown";
-            links.iter().filter(is_twin).filter_map(|link| link.resolve(&self.url)).find(is_of_page)
-        })
-    }
 }
 
 /// The kind of a response at the address of a page or its twin. Text that looks like Markdown is Markdown
@@ -253,21 +238,6 @@ mod tests {
         assert_eq!(links.len(), 2, "{links:?}");
         assert_eq!((&*links[0].target, &*links[0].media_type), ("/a,b.md", "text/markdown"));
         assert!(links[0].has_rel("alternate") && links[1].has_rel("canonical"));
-    }
-
-    #[test]
-    fn the_guide_of_a_site_is_not_the_markdown_of_a_page() {
-        let guide = "<link rel=alternate type=text/markdown href=/llms.txt>";
-        for (head, field, expected) in [
-            (guide.to_owned(), "", None),
-            (format!("{guide}<link rel=alternate type=text/markdown href=/a.md>"), "", Some("/a.md")),
-            (guide.to_owned(), "</a.md>; rel=alternate; type=\"text/markdown\"", Some("/a.md")),
-            (String::new(), "</llms-full.txt>; rel=alternate; type=\"text/markdown\"", None),
-        ] {
-            let exchange = crate::rules::fixtures::page("https://example.com/a", &[("link", field)], &head);
-            let found = Page::read(&exchange).and_then(|page| page.declared_twin());
-            assert_eq!(found.as_ref().map(Url::path), expected, "{head} {field}");
-        }
     }
 
     #[test]

@@ -10,6 +10,7 @@ use roxmltree::Document;
 
 use crate::client::{Client, Denial, challenge, redirect_target};
 use crate::client_profiles::{CHROME, CLAUDE_CODE, MARKDOWN_ONLY, PRODUCT_TOKEN, WebClient};
+use crate::declared_markdown::declared_twin;
 use crate::exchange::{Exchange, Representation, Request};
 use crate::group::Group;
 use crate::markdown::MarkdownPage;
@@ -128,7 +129,7 @@ impl FirstRequests {
                 self.ask_as_agent(client, MARKDOWN_ONLY).await;
             }
         }
-        let twin = |page: &Page| page.declared_twin().or_else(|| self.listed_twin(page));
+        let twin = |page: &Page| declared_twin(page).or_else(|| self.listed_twin(page));
         let twins: Vec<_> = self.pages.iter().map(twin).collect();
         for (page, twin) in self.pages.iter_mut().zip(twins) {
             if let Some(twin) = twin.filter(|twin| client.is_same_site(twin) && *twin != page.url) {

@@ -1,5 +1,6 @@
 //! The declared Markdown of a page exists.
 
+use crate::declared_markdown::declared_twin;
 use crate::group::Group;
 use crate::rule::{Findings, Fix, Platform, Rule, Severity};
 use crate::survey::Survey;
@@ -21,7 +22,7 @@ pub(super) static RULE: Rule = Rule {
 
 /// Reports each requested URL of declared Markdown that returns 404, 410 or 5xx. Does not follow redirects.
 fn check(survey: &Survey, findings: &mut Findings) {
-    for page in survey.first_requests.pages.iter().filter(|page| page.declared_twin().is_some()) {
+    for page in survey.first_requests.pages.iter().filter(|page| declared_twin(page).is_some()) {
         let Some(twin) = &page.twin else { continue };
         let Some(status) = twin.response().map(|response| response.status) else { continue };
         if matches!(status.as_u16(), 404 | 410) || status.is_server_error() {

@@ -1,5 +1,6 @@
 //! Pages with Markdown declare it.
 
+use crate::declared_markdown::declared_twin;
 use crate::group::Group;
 use crate::rule::{Findings, Fix, Platform, Rule, Severity};
 use crate::survey::Survey;
@@ -22,7 +23,7 @@ pub(super) static RULE: Rule = Rule {
 
 /// Reports each readable page that has negotiated Markdown but declares no Markdown URL.
 fn check(survey: &Survey, findings: &mut Findings) {
-    for page in survey.readable_pages().filter(|page| page.declared_twin().is_none()) {
+    for page in survey.readable_pages().filter(|page| declared_twin(page).is_none()) {
         if let Some(agent) = page.agent.as_ref().filter(|_| page.markdown.is_some()) {
             findings.report(
                 &[&page.html, agent],

@@ -1,5 +1,6 @@
 //! The declared Markdown of a page is Markdown.
 
+use crate::declared_markdown::declared_twin;
 use crate::exchange::{Representation, is_almost_markdown};
 use crate::group::Group;
 use crate::rule::{Findings, Fix, Platform, Rule, Severity};
@@ -31,7 +32,7 @@ pub(super) static RULE: Rule = Rule {
 /// Reports each declared Markdown with status 200 that is neither Markdown nor a type that other rules
 /// report.
 fn check(survey: &Survey, findings: &mut Findings) {
-    for page in survey.first_requests.pages.iter().filter(|page| page.declared_twin().is_some()) {
+    for page in survey.first_requests.pages.iter().filter(|page| declared_twin(page).is_some()) {
         let Some((twin, response)) = page.twin.as_ref().and_then(|twin| Some((twin, twin.success()?))) else {
             continue;
         };

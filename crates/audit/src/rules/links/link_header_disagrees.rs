@@ -1,11 +1,10 @@
 //! `Link` and `<link>` name the same Markdown.
 
 use frontdesk_convert::Url;
-use http::header;
 
 use super::production_host::production_host;
+use crate::declared_markdown::{declared_in_field, declared_in_head};
 use crate::group::Group;
-use crate::page::{LinkValue, parse_link_header};
 use crate::rule::{Findings, Fix, Platform, Rule, Severity};
 use crate::survey::Survey;
 
@@ -35,13 +34,7 @@ fn check(survey: &Survey, findings: &mut Findings) {
             one == other
                 || production.is_some() && is_known(one) && is_known(other) && one.path() == other.path()
         };
-        let links = parse_link_header(&page.response().header(header::LINK));
-        let is_twin = |link: &&LinkValue| link.has_rel("alternate") && link.media_type == "text/markdown";
-        let in_field: Vec<_> =
-            links.iter().filter(is_twin).filter_map(|link| link.resolve(&page.url)).collect();
-        let elements = page.select("link[rel~=alternate][type='text/markdown'][href]");
-        let in_head: Vec<_> =
-            elements.iter().filter_map(|link| page.resolve(link.attribute("href")?)).collect();
+        let (in_field, in_head) = (declared_in_field(page), declared_in_head(page));
         if let ([field, ..], [head, ..]) = (&in_field[..], &in_head[..])
             && !in_field.iter().any(|url| in_head.iter().any(|other| is_same(url, other)))
         {

@@ -3,6 +3,7 @@
 use std::sync::Arc;
 
 use crate::client::redirect_target;
+use crate::declared_markdown::declared_twin;
 use crate::exchange::{Exchange, Representation};
 use crate::group::Group;
 use crate::page::Page;
@@ -38,7 +39,7 @@ fn check(survey: &Survey, findings: &mut Findings) {
         let headers = &followed.last().request.headers;
         let is_agent = headers.iter().any(|(_, value)| value.as_bytes() == accept);
         // Check only target pages that declare Markdown; other pages may have none.
-        let declares = || Page::read(followed.last()).is_some_and(|page| page.declared_twin().is_some());
+        let declares = || Page::read(followed.last()).is_some_and(|page| declared_twin(&page).is_some());
         if survey.first_requests.negotiates() && is_agent && is_html(followed.last()) && declares() {
             report_html(&followed.chain[0], followed.last(), findings);
         }
