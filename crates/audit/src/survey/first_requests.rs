@@ -29,7 +29,7 @@ pub struct FirstRequests {
     /// The rules of `robots.txt`; empty unless it is text with status 200.
     pub rules: Rc<Robots>,
     /// The response to `/llms.txt`, which may be an error, or to the one in the folder of the audited page if
-    /// only that exists.
+    /// only that exists. After redirects, if they lead to text.
     pub llms: Option<Arc<Exchange>>,
     /// The links of `llms.txt`, absolute, without fragments and duplicates, in order; empty if there is none.
     pub llms_links: Vec<Url>,
@@ -271,11 +271,12 @@ fn refusal(chain: &[Arc<Exchange>]) -> String {
     }
 }
 
-/// Fetches the file at `path`, which is resolved against `url` and may be absolute. Follows no redirect.
-/// `None` if the request may not be sent.
+/// Fetches the file at `path`, which is resolved against `url` and may be absolute. Follows redirects within
+/// the site, but returns the first response unless they lead to text ([`text_of`]): a redirect to a page
+/// means that there is no file. `None` if the request may not be sent.
 pub(crate) async fn at(client: &Client, url: &Url, path: &str) -> Option<Arc<Exchange>> {
-    let url = url.join(path).ok()?;
-    client.send(Group::Files, Request::get(&url).accept("*/*")).await.ok()
+    let chain = client.follow(Group::Files, Request::get(&url.join(path).ok()?).accept("*/*")).await.ok()?;
+    chain.last().filter(|last| text_of(last).is_some()).or(chain.first()).cloned()
 }
 
 /// Fetches a file at the root of the site. If that is no text ([`text_of`]), and the audited page is in a
