@@ -93,10 +93,17 @@ impl Page {
         self.html.response().unwrap_or_else(|| unreachable!("checked when the page was read"))
     }
 
-    /// The elements that match a CSS selector, in the part of the page that is parsed. Panics if the selector
-    /// is invalid.
+    /// The elements that match a CSS selector, in the part of the page that is parsed. Leaves out those in
+    /// `<noscript>` and `<template>`, which a browser does not show; a template with a shadow root is shown.
+    /// Panics if the selector is invalid.
     pub fn select(&self, css: &str) -> Vec<HtmlElement<'_>> {
-        self.tree.all(&selector(css))
+        let is_inert = |above: HtmlElement<'_>| match above.name() {
+            "template" => above.attribute("shadowrootmode").is_none(),
+            name => name == "noscript",
+        };
+        let mut elements = self.tree.all(&selector(css));
+        elements.retain(|element| !element.ancestors().any(is_inert));
+        elements
     }
 
     /// Resolves a link of the page, also against `<base href>`; without the fragment. `None` for links that

@@ -87,13 +87,13 @@ impl BasicsSurvey {
 }
 
 /// Selects external scripts that modern browsers run: `type` is missing, empty, JavaScript or `module`.
-const SCRIPT: &str = "script[src]:not([nomodule]):is(:not([type]), [type=''], [type=module i], \
+pub(crate) const SCRIPT: &str = "script[src]:not([nomodule]):is(:not([type]), [type=''], [type=module i], \
                       [type$='/javascript' i], [type$='/x-javascript' i], [type$='/ecmascript' i])";
 
 /// Requests at most [`MAX_ASSETS`] of the first stylesheet, script and image of the first page that are files
 /// of this site and that `robots.txt` permits. Skips `disabled` stylesheets, `nomodule` scripts, data blocks
-/// (HTML §4.12.1), URLs that are empty or those of the page itself, which are placeholders, and elements in
-/// `<noscript>` and `<template>`. Uses HEAD, and GET if HEAD fails. Requests only one if the budget is low.
+/// (HTML §4.12.1), and URLs that are empty or those of the page itself, which are placeholders. Uses HEAD,
+/// and GET if HEAD fails. Requests only one if the budget is low.
 async fn ask_for_assets(client: &Client, first_requests: &FirstRequests) -> Vec<Asset> {
     let page = &first_requests.pages[0];
     let known = [
@@ -102,11 +102,10 @@ async fn ask_for_assets(client: &Client, first_requests: &FirstRequests) -> Vec<
         (AssetKind::Image, "img[src]", "src"),
     ];
     let found = known.into_iter().filter_map(|(kind, css, name)| {
-        let visible = page.select(css).into_iter().filter(|element| {
-            element.ancestors().all(|above| !matches!(above.name(), "noscript" | "template"))
-        });
         let is_link = |link: &&str| !link.is_empty() && !link.starts_with('#');
-        let mut urls = visible
+        let mut urls = page
+            .select(css)
+            .into_iter()
             .filter_map(|element| page.resolve(element.attribute(name).map(str::trim).filter(is_link)?));
         let is_asked = |url: &Url| {
             *url != page.url && client.is_same_site(url) && first_requests.rules.permits(PRODUCT_TOKEN, url)

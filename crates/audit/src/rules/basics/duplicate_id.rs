@@ -21,14 +21,14 @@ pub(super) static RULE: Rule = Rule {
 };
 
 /// Reports one finding for each readable page: how many values of `id` are repeated, and the first. Ignores
-/// empty values, and elements in `<svg>`, `<template>` and `<noscript>`.
+/// empty values, and elements in `<svg>` and `<template>`.
 fn check(survey: &Survey, findings: &mut Findings) {
     for page in survey.readable_pages() {
         let mut seen = HashSet::new();
         // Skip duplicates in SVG drawings, which often repeat the `id`s of gradients without any harm.
         let is_own = |element: &HtmlElement<'_>| {
             let mut around = std::iter::once(*element).chain(element.ancestors());
-            !around.any(|element| matches!(element.name(), "svg" | "template" | "noscript"))
+            !around.any(|element| matches!(element.name(), "svg" | "template"))
         };
         let elements = page.select("[id]").into_iter().filter(is_own);
         let mut repeated: Vec<_> = elements

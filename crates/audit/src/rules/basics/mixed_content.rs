@@ -1,18 +1,20 @@
 //! `https` pages load scripts, styles and frames over `https`.
 
-use frontdesk_convert::Url;
 use http::header::CONTENT_SECURITY_POLICY;
+use regex_lite::Regex;
 
 use super::shared::tag;
 use crate::group::Group;
+use crate::options::is_loopback;
 use crate::rule::{Findings, Fix, Platform, Rule, Severity};
 use crate::survey::Survey;
+use crate::survey::basics::SCRIPT;
 
 pub(super) static RULE: Rule = Rule {
     id: "mixed-content",
     group: Group::Basics,
     severity: Severity::Broken,
-    checks: "An `https` page loads no script, style sheet or frame over `http`.",
+    checks: "An `https` page loads no script, style sheet, font or frame over `http`.",
     matters: "Browsers block them (W3C Mixed Content).",
     hurts: "People, who see a page without its styles or functions.",
     fixes: &[Fix {
@@ -23,9 +25,20 @@ pub(super) static RULE: Rule = Rule {
     check,
 };
 
-/// Reports each script, stylesheet and frame with an `http` URL, in pages with `https`. Skips pages with
-/// `upgrade-insecure-requests`, and URLs of the local machine.
+/// The first `http` URL in a stylesheet without comments that is imported, or is the first source of a font.
+/// Browsers load images over `https` instead.
+const LOADED_BY_STYLES: &str =
+    r#"(?i)(?:@import\s+(?:url\(\s*)?|@font-face\s*\{[^}]*?\bsrc\s*:\s*url\(\s*)["']?(http://[^"')\s;]+)"#;
+
+/// Reports each script, stylesheet, frame and embedded document with an `http` URL, in pages with `https`,
+/// and the first URL of each `<style>` ([`LOADED_BY_STYLES`]). Skips pages with `upgrade-insecure-requests`,
+/// alternative stylesheets, and URLs of the local machine.
 fn check(survey: &Survey, findings: &mut Findings) {
+    let Ok(loaded_by_styles) = Regex::new(LOADED_BY_STYLES) else { return };
+    let css = format!(
+        "{SCRIPT}, link[rel~=stylesheet i][href]:not([rel~=alternate i], [disabled]), iframe[src], embed[src], \
+         object[data], style"
+    );
     for page in survey.first_requests.pages.iter().filter(|page| page.url.scheme() == "https") {
         let policies = page.select("meta[http-equiv=content-security-policy i][content]");
         let mut policies: Vec<_> = policies.iter().filter_map(|meta| meta.attribute("content")).collect();
@@ -34,19 +47,27 @@ fn check(survey: &Survey, findings: &mut Findings) {
         if policies.iter().any(|policy| policy.to_ascii_lowercase().contains("upgrade-insecure-requests")) {
             continue;
         }
-        for element in page.select("script[src], link[rel~=stylesheet i][href], iframe[src]") {
-            let address =
-                element.attribute("src").or(element.attribute("href")).and_then(|to| page.resolve(to));
-            let is_local = |url: &Url| matches!(url.host_str(), Some("localhost" | "127.0.0.1" | "[::1]"));
-            if address.is_some_and(|url| url.scheme() == "http" && !is_local(&url)) {
-                findings.report(
-                    &[&page.html],
-                    format!(
-                        "The page loads {} over `http`, which browsers block: `https` is right",
-                        tag(element)
-                    ),
+        for element in page.select(&css) {
+            let style = if element.name() == "style" { element.text() } else { String::new() };
+            let style = without_comments(&style);
+            let in_style = loaded_by_styles.captures(&style).and_then(|found| Some(found.get(1)?.as_str()));
+            let address = ["src", "href", "data"].iter().find_map(|name| element.attribute(name));
+            let address = in_style.or(address).and_then(|to| page.resolve(to));
+            if let Some(url) = address.filter(|url| url.scheme() == "http" && !is_loopback(url)) {
+                let by = tag(element);
+                let message = format!(
+                    "The page loads {url} by {by} over `http`, which browsers block: `https` is right"
                 );
+                findings.report(&[&page.html], message);
             }
         }
     }
+}
+
+/// Removes the comments of a stylesheet, also one without an end.
+fn without_comments(css: &str) -> String {
+    let mut parts = css.split("/*");
+    let first = parts.next().unwrap_or_default();
+    let others = parts.filter_map(|part| Some(part.split_once("*/")?.1));
+    std::iter::once(first).chain(others).collect()
 }

@@ -100,11 +100,38 @@ fn scripts_and_styles_by_http_are_found_on_https_pages() {
 }
 
 #[test]
+fn what_a_page_does_not_load_is_no_mixed_content() {
+    let url = "http://example.com/a";
+    for (html, expected) in [
+        (format!("<template><script src={url}></script></template>"), vec![]),
+        (format!("<noscript><link rel=stylesheet href={url}></noscript>"), vec![]),
+        (format!("<script type=text/template src={url}></script>"), vec![]),
+        (format!("<script type=module src={url}></script>"), vec![Broken]),
+        (format!("<link rel='alternate stylesheet' href={url}>"), vec![]),
+        (format!("<link rel=stylesheet href={url} disabled>"), vec![]),
+        ("<iframe src=http://app.localhost/></iframe>".to_owned(), vec![]),
+        (format!("<object data={url}></object><embed src={url}>"), vec![Broken, Broken]),
+        (format!("<style>/* x */ @import '{url}';</style>"), vec![Broken]),
+        (format!("<style>/* @import '{url}'; */ p {{}} /* @import '{url}';</style>"), vec![]),
+        (format!("<style>@IMPORT url( \"{url}\" ) print;</style>"), vec![Broken]),
+        (format!("<style>@font-face {{ font-family: x; src: url({url}) }}</style>"), vec![Broken]),
+        (format!("<style>@font-face {{ src: url(/a), url({url}) }}</style>"), vec![]),
+        (format!("<style>@font-face {{ src: url(/a) }} p {{ background: url({url}) }}</style>"), vec![]),
+        ("<style>@namespace svg url(http://www.w3.org/2000/svg);</style>".to_owned(), vec![]),
+    ] {
+        let survey = survey(&page("https://example.com/", &[], &html), public());
+        assert_eq!(found(&mixed_content::RULE, &survey), expected, "{html}");
+    }
+}
+
+#[test]
 fn only_visible_controls_need_a_label() {
     for (html, expected) in [
         ("<input name=a>", vec![Advice]),
         ("<input name=a tabindex=-1>", vec![]),
         ("<li><input type=checkbox disabled checked> a", vec![]),
+        ("<template><input name=a></template>", vec![]),
+        ("<p><noscript><input name=a></noscript>", vec![]),
     ] {
         let survey = survey(&page("https://example.com/", &[], html), public());
         assert_eq!(found(&control_label_missing::RULE, &survey), expected, "{html}");

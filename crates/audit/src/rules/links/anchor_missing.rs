@@ -3,6 +3,7 @@
 use std::borrow::Cow;
 use std::collections::HashSet;
 
+use frontdesk_convert::Selector;
 use percent_encoding::{AsciiSet, CONTROLS, percent_decode_str, utf8_percent_encode};
 
 use crate::group::Group;
@@ -67,9 +68,11 @@ fn fragments(page: &Page) -> Vec<&str> {
     fragments.collect()
 }
 
-/// The anchors of a page: each `id`, and each `name` of an `<a>`.
+/// The anchors of a page: each `id`, and each `name` of an `<a>`. Also those in a `<template>`, which a
+/// script may add to the page.
 fn anchors(page: &Page) -> HashSet<&str> {
-    let ids = page.select("[id]").into_iter().filter_map(|element| element.attribute("id"));
-    let names = page.select("a[name]").into_iter().filter_map(|element| element.attribute("name"));
+    let all = |css: &str| Selector::parse(css).map_or_else(|_| Vec::new(), |css| page.tree.all(&css));
+    let ids = all("[id]").into_iter().filter_map(|element| element.attribute("id"));
+    let names = all("a[name]").into_iter().filter_map(|element| element.attribute("name"));
     ids.chain(names).collect()
 }
