@@ -18,6 +18,9 @@ use crate::page::{Page, parse_link_header};
 /// Maximum number of rounds after the first. Each follows one link of each list, within the request budget.
 const MAX_FURTHER_ROUNDS: usize = 9;
 
+/// Maximum number of feeds to request: often those of the news and of the comments.
+const MAX_FEEDS: usize = 2;
+
 /// Requests that must be left for a further round: a link of each list, and some HEADs that are refused or
 /// redirects.
 const REQUESTS_PER_ROUND: usize = 6;
@@ -29,8 +32,8 @@ pub struct LinksSurvey {
     pub pages: Vec<FollowedLink>,
     pub markdown: Vec<FollowedLink>,
     pub sitemap: Vec<FollowedLink>,
-    /// The first feed that a page declares.
-    pub feed: Option<FollowedLink>,
+    /// The first feeds that the pages declare, at most [`MAX_FEEDS`].
+    pub feeds: Vec<FollowedLink>,
     /// A version of a page in another language. The page links to it, and the audit fetches it as a browser.
     pub language: Option<FollowedLink>,
     /// The canonical URL that a page declares, if it is not the page's own URL.
@@ -73,7 +76,7 @@ impl FollowedLink {
 }
 
 impl LinksSurvey {
-    /// Sends the requests of the group: at most 8, and one more for each redirect and for each HEAD that is
+    /// Sends the requests of the group: at most 9, and one more for each redirect and for each HEAD that is
     /// refused. Then follows more of the listed links, while the budget has requests left.
     pub(crate) async fn survey(
         client: &Client,
@@ -88,7 +91,12 @@ impl LinksSurvey {
             list.links.retain(|(url, _)| follower.permits(url));
         }
         survey.follow_lists(&mut follower, &mut lists).await;
-        survey.feed = follower.follow_first(pages, ANY, feed).await;
+        let mut seen = HashSet::new();
+        let declared = pages.iter().flat_map(|page| feeds(page).into_iter().map(move |url| (url, page)));
+        let declared = declared.filter(|(url, _)| follower.permits(url) && seen.insert(url.clone()));
+        for (url, page) in declared.take(MAX_FEEDS).collect::<Vec<_>>() {
+            survey.feeds.extend(follower.follow(&url, &page.html, Method::GET, ANY).await);
+        }
         survey.language = follower.follow_first(pages, CHROME, other_language).await;
         survey.canonical = follower.follow_first(pages, CHROME, other_canonical).await;
         if caches.is_agent_harmless {
@@ -282,12 +290,12 @@ fn head_links(page: &Page, css: &str) -> Vec<Url> {
     links.collect()
 }
 
-/// The first RSS, Atom or JSON feed that a page declares with `<link rel=alternate>`, on any host.
-fn feed(page: &Page) -> Option<Url> {
+/// The RSS, Atom and JSON feeds that a page declares with `<link rel=alternate>`, on any host.
+fn feeds(page: &Page) -> Vec<Url> {
     let css = "link[rel~=alternate][type='application/rss+xml'][href], \
                link[rel~=alternate][type='application/atom+xml'][href], \
                link[rel~=alternate][type='application/feed+json'][href]";
-    head_links(page, css).into_iter().next()
+    head_links(page, css)
 }
 
 /// The first language version with another URL that a page declares, apart from `x-default`.

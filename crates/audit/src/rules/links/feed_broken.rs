@@ -20,5 +20,5 @@ pub(super) static RULE: Rule = Rule {
 };
 
 fn check(survey: &Survey, findings: &mut Findings) {
-    report_broken(findings, "As its feed, the page", &survey.links.feed);
+    report_broken(findings, "As its feed, the page", &survey.links.feeds);
 }

@@ -21,15 +21,16 @@ pub(super) static RULE: Rule = Rule {
     check,
 };
 
-/// Checks the requested feed. Skips incomplete responses, and statuses other than 200.
+/// Checks the requested feeds. Skips incomplete responses, and statuses other than 200.
 fn check(survey: &Survey, findings: &mut Findings) {
-    let Some(followed) = &survey.links.feed else { return };
-    let Some(response) = followed.last().success().filter(|response| response.is_whole) else { return };
-    if let Some(fault) = fault(response) {
-        findings.report(
-            &[followed.last(), &followed.source],
-            format!("The page declares {} as its feed, but the file {fault}", followed.target()),
-        );
+    for followed in &survey.links.feeds {
+        let response = followed.last().success().filter(|response| response.is_whole);
+        if let Some(fault) = response.and_then(fault) {
+            findings.report(
+                &[followed.last(), &followed.source],
+                format!("The page declares {} as its feed, but the file {fault}", followed.target()),
+            );
+        }
     }
 }
 

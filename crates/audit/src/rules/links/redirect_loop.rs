@@ -26,8 +26,9 @@ pub(super) static RULE: Rule = Rule {
 /// of the loop.
 fn check(survey: &Survey, findings: &mut Findings) {
     let links = &survey.links;
-    let lists = [&links.llms, &links.pages, &links.markdown, &links.sitemap].into_iter().flatten();
-    let single = [&links.feed, &links.language, &links.canonical, &links.slash].into_iter().flatten();
+    let lists =
+        [&links.llms, &links.pages, &links.markdown, &links.sitemap, &links.feeds].into_iter().flatten();
+    let single = [&links.language, &links.canonical, &links.slash].into_iter().flatten();
     for followed in lists.chain(single).filter(|followed| is_loop(followed)) {
         let path: Vec<_> = followed.chain.iter().take(4).map(|exchange| exchange.url().path()).collect();
         findings.report(
