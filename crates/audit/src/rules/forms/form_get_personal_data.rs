@@ -25,8 +25,7 @@ pub(super) static RULE: Rule = Rule {
 /// advice.
 fn check(survey: &Survey, findings: &mut Findings) {
     for page in &survey.first_requests.pages {
-        for form in personal_forms(page).into_iter().take(MAX_FORMS) {
-            let method = form.attribute("method").unwrap_or_default().trim().to_ascii_lowercase();
+        for (form, method) in personal_forms(page).into_iter().take(MAX_FORMS) {
             let action = form.attribute("action").unwrap_or_default();
             if method == "get" {
                 let message =

@@ -28,9 +28,8 @@ pub(super) static RULE: Rule = Rule {
 /// an `action` that is a URL.
 fn check(survey: &Survey, findings: &mut Findings) {
     for page in &survey.first_requests.pages {
-        for form in personal_forms(page).into_iter().take(MAX_FORMS) {
-            let has_method = form.attribute("method").is_some_and(|method| !method.trim().is_empty());
-            if !has_method && !is_address(form.attribute("action").unwrap_or_default()) {
+        for (form, method) in personal_forms(page).into_iter().take(MAX_FORMS) {
+            if method.is_empty() && !is_address(form.attribute("action").unwrap_or_default()) {
                 let message =
                     "A form has neither `action` nor `method`, so only a script can send it: add both";
                 findings.report(&[&page.html], message);

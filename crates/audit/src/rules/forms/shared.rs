@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use frontdesk_convert::{HtmlElement, Selector, Url};
+use frontdesk_convert::{HtmlElement, Url};
 use serde_json::Value;
 
 use crate::client::redirect_target;
@@ -103,15 +103,25 @@ fn names_error(response: &Response) -> bool {
 pub(super) const MAX_FORMS: usize = 10;
 
 /// The forms of a page with a field for an e-mail address (by its type, or named `email`), a telephone number
-/// or a password. Leaves out forms with `method=dialog`, which close a dialog and send nothing.
-pub(super) fn personal_forms(page: &Page) -> Vec<HtmlElement<'_>> {
-    let css = "input[type=email], input[type=tel], input[type=password], input[name=email]";
-    let fields = Selector::parse(css).unwrap_or_else(|error| unreachable!("{error}"));
-    let is_personal = |form: &HtmlElement<'_>| {
-        let is_dialog = form.attribute("method").is_some_and(|method| method.eq_ignore_ascii_case("dialog"));
-        !is_dialog && !form.all(&fields).is_empty()
+/// or a password, and the method in lower case with which a browser sends them: that of the first button, or
+/// else of the form; empty without one. Leaves out the method `dialog`, which sends nothing.
+pub(super) fn personal_forms(page: &Page) -> Vec<(HtmlElement<'_>, String)> {
+    let kind = |control: &HtmlElement<'_>| control.attribute("type").unwrap_or_default().to_ascii_lowercase();
+    let is_personal = |control: &HtmlElement<'_>| {
+        let is_named = control.attribute("name") == Some("email");
+        control.name() == "input" && (is_named || matches!(&*kind(control), "email" | "tel" | "password"))
     };
-    page.select("form").into_iter().filter(is_personal).collect()
+    let is_sending = |control: &&HtmlElement<'_>| match control.name() {
+        "button" => !matches!(&*kind(control), "button" | "reset"),
+        _ => control.name() == "input" && matches!(&*kind(control), "submit" | "image"),
+    };
+    let forms = page.tree.forms().into_iter().filter(|(_, controls)| controls.iter().any(is_personal));
+    let forms = forms.map(|(form, controls)| {
+        let of_button = controls.iter().find(is_sending).and_then(|button| button.attribute("formmethod"));
+        let method = of_button.or(form.attribute("method")).unwrap_or_default();
+        (form, method.trim().to_ascii_lowercase())
+    });
+    forms.filter(|(_, method)| method != "dialog").collect()
 }
 
 /// Whether an `action` is a URL to which a browser sends the form, not a fragment or a script.
@@ -124,6 +134,25 @@ pub(super) fn is_address(action: &str) -> bool {
 mod tests {
     use super::*;
     use crate::rules::fixtures::response;
+
+    #[test]
+    fn the_first_button_decides_how_a_form_is_sent() {
+        let mail = "<input type=email>";
+        for (html, expected) in [
+            (format!("<form method=Get>{mail}</form>"), &["get"][..]),
+            (format!("<form>{mail}<button formmethod=post></form>"), &["post"]),
+            (format!("<form>{mail}<button type=button formmethod=post></button><button></form>"), &[""]),
+            (format!("<form method=get>{mail}<input type=submit formmethod=POST></form>"), &["post"]),
+            ("<form id=a method=get></form><input name=email form=a>".to_owned(), &["get"]),
+            (format!("<form method=dialog>{mail}</form>"), &[]),
+            (format!("<template><form>{mail}</form></template>"), &[]),
+            ("<form method=get><input type=search></form>".to_owned(), &[]),
+        ] {
+            let page = Page::read(&crate::rules::fixtures::page("https://example.com/", &[], &html)).unwrap();
+            let methods: Vec<_> = personal_forms(&page).into_iter().map(|(_, method)| method).collect();
+            assert_eq!(methods, expected, "{html}");
+        }
+    }
 
     #[test]
     fn a_body_without_an_error_names_none() {
