@@ -37,7 +37,7 @@ impl OpenApi {
         let kind = kind.and_then(Value::as_str).or_else(|| kind?.as_array()?.first()?.as_str());
         match kind {
             Some("string") => sample_text(schema, name).map(Value::from),
-            Some("boolean") => Some(true.into()),
+            Some("boolean") => Some((!is_honeypot(schema, name)).into()),
             Some(kind @ ("integer" | "number")) => sample_number(schema, kind == "integer"),
             Some("array") => {
                 let count = usize::try_from(schema.get("minItems").map_or(Some(0), Value::as_u64)?).ok()?;
@@ -62,12 +62,21 @@ impl OpenApi {
     }
 }
 
+/// Whether the name or the description of a field marks it as a honeypot, which must stay empty.
+fn is_honeypot(schema: &Value, name: &str) -> bool {
+    let description = schema.get("description").and_then(Value::as_str).unwrap_or_default();
+    let about = format!("{name} {description}").to_ascii_lowercase();
+    ["honeypot", "gotcha", "botcheck", "bot-field"].iter().any(|word| about.contains(word))
+}
+
 /// A text of the format; without a format an e-mail address if `name` contains `mail`, or else [`TEXT`],
-/// truncated or padded to the permitted length. `None` if the format is unknown, if another text than
-/// [`TEXT`] has a wrong length, if over 1,000 characters are required, or if `pattern` does not match.
+/// truncated or padded to the permitted length; empty for a honeypot ([`is_honeypot`]). `None` if the format
+/// is unknown, if another text than [`TEXT`] has a wrong length, if over 1,000 characters are required, or if
+/// `pattern` does not match.
 fn sample_text(schema: &Value, name: &str) -> Option<String> {
     let is_address = name.to_ascii_lowercase().contains("mail");
     let text = match schema.get("format").and_then(Value::as_str) {
+        _ if is_honeypot(schema, name) => "",
         Some("email" | "idn-email") => "frontdesk-audit@example.com",
         Some("uri" | "url" | "iri") => "https://example.com/frontdesk-audit",
         Some("date") => "2026-01-01",
@@ -148,6 +157,12 @@ mod tests {
                 object(json!({"a": {"type": "string", "pattern": "^[^\\u0000-\\u001f]*$"}})),
                 Some(json!({"a": "frontdesk audit: this is a test"})),
             ),
+            (
+                object(json!({"a": {"type": "string"}, "Gotcha": {"type": "string"},
+                    "website": {"type": "string", "description": "Honeypot: leave empty"}})),
+                Some(json!({"a": "frontdesk audit: this is a test", "Gotcha": "", "website": ""})),
+            ),
+            (object(json!({"a": {"type": "string"}, "gotcha": {"type": "string", "minLength": 1}})), None),
             (object(json!({"a": {"type": "string", "pattern": "^x$"}})), None),
             (object(json!({"a": {"type": "string", "pattern": "(?=unread)"}})), None),
             (object(json!({"a": {"enum": ["no mark"]}})), None),
