@@ -356,6 +356,12 @@ fn faults_of_openapi_are_found() {
             ("\"openapi\"", "\"version\"", "openapi-invalid", Broken),
             ("\"paths\"", "\"routes\"", "openapi-invalid", Broken),
             ("{\"type\":\"string\"}", "{\"$ref\":\"#/components/schemas/None\"}", "openapi-invalid", Broken),
+            (
+                "{\"type\":\"string\"}",
+                "{\"patternProperties\":{\"default\":{\"$ref\":\"#/none\"}}}",
+                "openapi-invalid",
+                Broken,
+            ),
             ("\"title\"", "\"name\"", "openapi-invalid", Advice),
         ],
     );

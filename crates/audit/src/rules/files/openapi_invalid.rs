@@ -126,6 +126,16 @@ fn check_document(api: &OpenApi, file: &Arc<Exchange>, findings: &mut Findings) 
 /// and schemas with an `$id`, in which references have another base.
 fn unresolved_references(api: &OpenApi) -> BTreeSet<&str> {
     const DATA: [&str; 5] = ["example", "examples", "default", "enum", "const"];
+    const MAPS: [&str; 8] = [
+        "properties",
+        "patternProperties",
+        "schemas",
+        "responses",
+        "parameters",
+        "headers",
+        "requestBodies",
+        "$defs",
+    ];
     let mut unresolved = BTreeSet::new();
     // The flag is true if an object's keys are names that the author chose, not OpenAPI keywords.
     let mut left = vec![(&api.document, false)];
@@ -141,10 +151,7 @@ fn unresolved_references(api: &OpenApi) -> BTreeSet<&str> {
         unresolved.extend(reference.filter(|reference| api.find(reference).is_none()));
         for (key, inner) in object {
             if has_names || !(DATA.contains(&&**key) || key.starts_with("x-")) {
-                left.push((
-                    inner,
-                    !has_names && matches!(&**key, "properties" | "schemas" | "responses" | "$defs"),
-                ));
+                left.push((inner, !has_names && MAPS.contains(&&**key)));
             }
         }
     }
