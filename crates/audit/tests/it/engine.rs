@@ -39,6 +39,18 @@ fn requests_stay_within_the_budget() {
 }
 
 #[test]
+fn a_budget_that_ends_at_a_markdown_page_is_named() {
+    for max_requests in [1, 2] {
+        let site = FakeSite::with_fault(|asked, answer| match &*asked.target {
+            "/" => Answer::new(200, "text/markdown", "# Start\n"),
+            _ => answer,
+        });
+        let report = site.audit_with(&Options { max_requests, ..quick() });
+        assert!(report.not_judged[0].reason.contains("--max-requests"), "{}", describe(&report));
+    }
+}
+
+#[test]
 fn forbidden_pages_and_other_hosts_are_not_requested() {
     let site = FakeSite::with_fault(|asked, answer| match asked.path() {
         "/robots.txt" => answer.replaced("Allow: /\n", "Disallow: /about/\n"),
