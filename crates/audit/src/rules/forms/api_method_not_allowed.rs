@@ -1,9 +1,13 @@
 //! A GET to an operation with POST is refused.
 
+use std::sync::Arc;
+
 use http::StatusCode;
 use http::header::ALLOW;
 
+use crate::exchange::Exchange;
 use crate::group::Group;
+use crate::page::Page;
 use crate::rule::{Findings, Fix, Platform, Rule, Severity};
 use crate::survey::Survey;
 
@@ -27,7 +31,7 @@ pub(super) static RULE: Rule = Rule {
 };
 
 /// Judges GET requests to operations that describe only POST. A 500 has the severity of the rule; 405
-/// without `Allow`, and an HTML page, are advice.
+/// without `Allow`, and an HTML page that has no form for the operation, are advice.
 fn check(survey: &Survey, findings: &mut Findings) {
     for tested in survey.forms.operations.iter().filter(|tested| !tested.describes_get) {
         let Some(get) = &tested.get else { continue };
@@ -38,11 +42,16 @@ fn check(survey: &Survey, findings: &mut Findings) {
         } else if status == StatusCode::METHOD_NOT_ALLOWED && response.header(ALLOW).is_empty() {
             let message = format!("GET {path} returns 405 without `Allow`: `Allow: POST` is required");
             findings.report_as(Severity::Advice, &[get], message);
-        } else if status == StatusCode::OK && response.is_page() {
+        } else if status == StatusCode::OK && response.is_page() && !has_form(get) {
             let message = format!(
                 "GET {path} returns 200 with an HTML page to a client that requested JSON: 405 is right"
             );
             findings.report_as(Severity::Advice, &[get], message);
         }
     }
+}
+
+/// Whether the response is a page with a form that sends POST: people use the operation at the same URL.
+fn has_form(get: &Arc<Exchange>) -> bool {
+    Page::read(get).is_some_and(|page| !page.select("form[method=post i]").is_empty())
 }
