@@ -5,7 +5,7 @@ use std::time::Duration;
 use super::{
     charset_undeclared, content_late, control_label_missing, duplicate_host, hsts_missing,
     http_not_redirected, http2_missing, https_missing, link_text_missing, mixed_content, no_compression,
-    page_cut, page_size, slow_first_byte,
+    page_cut, page_size, slow_first_byte, title_missing,
 };
 use crate::exchange::MAX_BODY;
 use crate::rule::Severity::{Advice, Broken};
@@ -135,6 +135,19 @@ fn only_visible_controls_need_a_label() {
     ] {
         let survey = survey(&page("https://example.com/", &[], html), public());
         assert_eq!(found(&control_label_missing::RULE, &survey), expected, "{html}");
+    }
+}
+
+#[test]
+fn a_title_behind_an_image_of_the_head_counts() {
+    let pixel = "<head><noscript><img src=/a></noscript>";
+    for (html, expected) in [
+        (format!("{pixel}<title>Clocks</title>"), vec![]),
+        (format!("{pixel}<title> </title>"), vec![Advice]),
+        (format!("{pixel}<svg><title>Icon</title></svg>"), vec![Advice]),
+    ] {
+        let survey = survey(&page("https://example.com/", &[], &html), public());
+        assert_eq!(found(&title_missing::RULE, &survey), expected, "{html}");
     }
 }
 

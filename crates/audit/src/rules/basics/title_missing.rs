@@ -21,12 +21,15 @@ pub(super) static RULE: Rule = Rule {
     check,
 };
 
+/// Also accepts a `<title>` in the body, where an image in a `<noscript>` of the head moves what follows it.
 fn check(survey: &Survey, findings: &mut Findings) {
-    let has_text = |title: HtmlElement<'_>| !title.text().is_empty();
+    let has_text = |title: HtmlElement<'_>| {
+        !title.text().is_empty() && title.ancestors().all(|above| above.name() != "svg")
+    };
     report_lacking(
         survey,
         findings,
-        "head title",
+        "title",
         has_text,
         "The page has no `<title>`: add one that says what it is about",
     );
