@@ -56,13 +56,15 @@ fn is_target(ids: &HashSet<&str>, fragment: &str) -> bool {
 }
 
 /// The fragments of the links in `<main>` and `<article>` that begin with `#`, as written. The top of the
-/// page, text fragments and the routes of scripts need no element.
+/// page, text fragments, and the buttons, routes and parameters (`=`) of scripts need no element.
 fn fragments(page: &Page) -> Vec<&str> {
-    let links = page.select("main a[href*='#'], article a[href*='#']").into_iter();
+    let links = page.select(":is(main, article) a[href*='#']:not([role=button])").into_iter();
     let fragments = links.filter_map(|link| {
         let fragment = link.attribute("href")?.trim().strip_prefix('#')?;
-        let is_route =
-            fragment.is_empty() || fragment.starts_with(['/', '!', ':', '?']) || fragment.contains(":~:");
+        let is_route = fragment.is_empty()
+            || fragment.starts_with(['/', '!', ':', '?'])
+            || fragment.contains('=')
+            || fragment.contains("%3D");
         (!is_route && !fragment.eq_ignore_ascii_case("top")).then_some(fragment)
     });
     fragments.collect()
