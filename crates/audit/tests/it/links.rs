@@ -41,6 +41,17 @@ fn broken_links_of_llms_txt_are_found() {
 }
 
 #[test]
+fn an_llms_txt_behind_a_redirect_is_read() {
+    let site = FakeSite::with_fault(|asked, answer| match asked.path() {
+        "/llms.txt" => Answer::new(302, "", "").with("location", "/docs/llms.txt"),
+        "/docs/llms.txt" => Answer::new(200, "text/plain", "# Example\n\n> x\n\n- [a](/none.md): x\n"),
+        _ => answer,
+    });
+    let report = site.audit();
+    assert!(report.findings.iter().any(|f| f.rule.id == "llms-link-broken"), "{}", describe(&report));
+}
+
+#[test]
 fn links_of_llms_txt_to_html_are_found() {
     with("/llms.txt", |_, answer| answer.replaced("index.md", ""))
         .assert_finds("llms-link-not-markdown", Advice);
@@ -238,6 +249,8 @@ fn a_link_field_that_disagrees_is_found() {
 #[test]
 fn a_broken_or_invalid_feed_is_found() {
     without("/feed.xml").assert_finds("feed-broken", Broken);
+    let second = "<link rel=alternate type=application/rss+xml href=/comments.xml></head>";
+    with("/", move |_, answer| answer.replaced("</head>", second)).assert_finds("feed-broken", Broken);
     for body in [
         "<html><body>No news</body></html>",
         "<feed><title>a & b</title></feed>",
@@ -425,7 +438,8 @@ fn missing_anchors_are_found() {
     let anchors = "<h2 id=\"d\u{e9}tails\">Details</h2><a href=\"#d%C3%A9tails\">x</a><a href=\"#d\u{e9}tails\">x</a>\
                    <a href=\"#d%c3%a9tails\">x</a><a href=\"#std%3A%3Avector\">x</a><i id=\"std::vector\">x</i>\
                    <a href=\"#a%20b\">x</a><i id=\"a%20b\">x</i><a href=\"#100%\">x</a><i id=\"100%\">x</i>\
-                   <a href=\"#top\">x</a><a href=\"#\">x</a><a href=\"#/route\">x</a><a href=\"#:~:text=x\">x</a>";
+                   <a href=\"#top\">x</a><a href=\"#\">x</a><a href=\"#/route\">x</a><a href=\"#:~:text=x\">x</a>\
+                   <a href=\"#action%3Aopen%26a%3Db\">x</a><a href=\"#tab=2\">x</a><a href=\"#chat\" role=button>x</a>";
     with_html("<h2>Details</h2>", anchors).assert_clean();
 }
 
