@@ -72,10 +72,11 @@ impl Gcra {
     }
 
     /// Like [`Gcra::charge`], for a request that must leave `reserve` of the burst to others with the same
-    /// key. If the burst has no room for the reserve and a step, the request is never allowed, not even at
-    /// the time in the error.
+    /// key. If the burst has no room for the reserve and a step, the request leaves less, so that a key that
+    /// has not been used for long is always allowed one.
     pub fn charge_with_reserve(self, arrival: i64, now: i64, reserve: Duration) -> Result<i64, i64> {
         let reserve = u64::try_from(reserve.as_micros()).unwrap_or(u64::MAX);
+        let reserve = reserve.min(self.burst.saturating_sub(self.step));
         let debt = self.debt(arrival, now);
         match self.wait(debt.saturating_add(reserve)) {
             0 => Ok(now.saturating_add_unsigned(debt + self.step)),
@@ -193,6 +194,16 @@ mod tests {
         assert_eq!(limit.remaining(limit.debt(arrival, 4 * step)), 2);
         assert_eq!(limit.count(arrival, 2 * step), (3, 5 * step), "the debt stays within the burst");
         assert_eq!(limit.count(arrival, 5 * step - 1), (1, 6 * step));
+    }
+
+    #[test]
+    fn a_reserve_leaves_a_part_of_the_burst_but_always_room_for_one() {
+        let half = Duration::from_secs(30);
+        let charge =
+            |quota, arrival| Gcra::per(Duration::from_mins(1), quota).charge_with_reserve(arrival, 0, half);
+        assert_eq!([charge(4, 0), charge(4, 15_000_000)], [Ok(15_000_000), Ok(30_000_000)]);
+        assert_eq!(charge(4, 30_000_000), Err(15_000_000));
+        assert_eq!([charge(1, 0), charge(1, 60_000_000)], [Ok(60_000_000), Err(60_000_000)]);
     }
 
     #[test]

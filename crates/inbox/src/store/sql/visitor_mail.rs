@@ -50,7 +50,7 @@ pub struct MailRequest<'a> {
     /// The keyed hash of the network that the submission came from.
     pub network: Hash,
     /// Whether the network has sent many submissions. Mails because of such networks can use up only half
-    /// of [`MailLimit::All`].
+    /// of [`MailLimit::All`], but at least one mail.
     pub low_priority: bool,
     /// When the mail is due, as Unix time in milliseconds.
     pub at: i64,
