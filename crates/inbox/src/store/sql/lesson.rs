@@ -18,7 +18,7 @@ use crate::store::fingerprint::{Hash, Secret};
 use crate::submission::parse_fields;
 use frontdesk_forms::parse::Entry;
 use frontdesk_screening::learned::{Lesson, MAX_AGE, MAX_LESSONS, Teaching, Tokens};
-use frontdesk_screening::verdict::ScreeningReason;
+use frontdesk_screening::verdict::{ScreeningReason, Signal};
 use frontdesk_screening::{Lexicon, TokenKey, TokenizedText, lesson_tokens};
 
 /// Maximum number of lessons that one transaction of a discard stores; it may remove 200 submissions. An
@@ -32,7 +32,7 @@ const VERSION: &str = "lessons";
 
 /// The query for submissions that [`insert`] can make lessons from.
 const READABLE: &str = "SELECT id, form, definition, fields, reasons, sender, other_senders,
-         suspicious + 2 * withheld AS judged FROM submission WHERE sealed IS NULL";
+         suspicious, withheld FROM submission WHERE sealed IS NULL";
 
 /// Converts a teaching to the number that the column `teaching` stores.
 fn encode_teaching(teaching: Teaching) -> i64 {
@@ -144,12 +144,13 @@ pub(super) fn unteach(tx: &dyn Sql, teacher: Teacher<'_>, id: Uuid) -> Result<bo
     Ok(is_removed)
 }
 
-/// Selects the submissions that screening held. A submission that only a flood holds teaches nothing: the
-/// cause is the rate, not the text.
-const HELD_BY_SCREENING: &str = "withheld = 1 AND flood = 0";
+/// Selects the submissions that screening held, except those that a flood or a mark of spam holds now. A
+/// submission that a flood held because of its rate, not its text, stays excluded after the flood.
+const HELD_BY_SCREENING: &str = "withheld = 1 AND flood = 0 AND held_as_spam = 0
+         AND CAST(reasons AS text) NOT LIKE '%\"form-rate\"%'";
 
-/// Whether screening held a submission, and not a flood. Call it before a release, which ends the flood's
-/// hold.
+/// Whether [`HELD_BY_SCREENING`] selects a submission. Call it before a release, which ends the holds of
+/// floods and marks.
 pub(super) fn is_held_by_screening(tx: &dyn Sql, id: Uuid) -> Result<bool, StoreError> {
     let find = format!("SELECT 1 FROM submission WHERE id = ?1 AND {HELD_BY_SCREENING}");
     tx.exists(&find, values![id])
@@ -210,7 +211,9 @@ fn insert(tx: &dyn Sql, teacher: Teacher<'_>, row: &Row, taught: Teaching) -> Re
          ON CONFLICT (submission) DO UPDATE SET taught_at = excluded.taught_at, teaching = excluded.teaching,
              senders = excluded.senders, tokens = excluded.tokens";
     let id: [u8; 16] = row.get("id")?;
-    let judged: i64 = row.get::<i64>("judged")?.min(2);
+    let is_flood = reasons.iter().any(|reason| reason.signal == Signal::FormRate);
+    let is_held = row.get::<bool>("withheld")? && !is_flood;
+    let judged = if is_held { 2 } else { row.get::<i64>("suspicious")? };
     tx.execute(
         insert,
         values![id, teacher.now, encode_teaching(taught), judged, senders, tokens.to_bytes()],

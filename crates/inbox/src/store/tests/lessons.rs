@@ -102,6 +102,12 @@ fn undoing_a_mark_removes_its_lesson_and_restores_a_weak_one() {
     assert_eq!(lessons(&fixture), [Teaching::Spam], "one submission has one lesson");
     changes.undo_spam(replied, &[], now()).unwrap();
     assert_eq!(lessons(&fixture), [Teaching::WeakHonest]);
+    // Screening held this one, and a repeat released it.
+    let repeated = fixture.accept_new(&contact(&honest(3)).held_for(&[(Signal::Links, "4 links")]));
+    fixture.sql("UPDATE submission SET held_at = NULL, released_at = 1 WHERE withheld = 1");
+    changes.mark_spam(repeated, now()).unwrap();
+    changes.undo_spam(repeated, &[], now()).unwrap();
+    assert_eq!((lessons(&fixture), fixture.status(repeated)), (vec![Teaching::WeakHonest], Status::Kept));
     assert_eq!(changes.undo_spam(Uuid::max(), &[], now()).unwrap(), Annotated::Missing);
 }
 
@@ -165,6 +171,13 @@ fn the_release_or_discard_of_a_flood_teaches_nothing() {
     assert_eq!(lessons(&fixture), [Teaching::WeakHonest]);
     assert!(changes.editor.hold(done, "odd", now()).unwrap());
     assert_eq!(lessons(&fixture), [], "the operator holds it now");
+    // Neither does a decision about it after the flood, unless the operator judges the text.
+    assert!(changes.editor.hold(released, "odd", now()).unwrap());
+    assert!(changes.editor.release(released, &[], now()).unwrap());
+    assert_eq!(lessons(&fixture), []);
+    changes.mark_spam(released, now()).unwrap();
+    let decisions = fixture.abuse("1970-01-01").decisions;
+    assert_eq!((decisions.held_spam, decisions.missed_spam), (0, 1), "screening did not hold it");
 }
 
 #[test]
