@@ -16,6 +16,8 @@ use frontdesk_limits::source::RefusedRequests;
 /// The maximum number of rows per day, one per source and form. Beyond that, all new sources share one row
 /// per form.
 const MOST_A_DAY: i64 = 10_000;
+/// Selects the submissions that an operator released.
+const RELEASED: &str = "submission.id IN (SELECT submission FROM operator_log WHERE action = 'release')";
 
 impl Transaction<'_> {
     /// Adds to the counts of refused requests of a day. A source of `None` stands for all sources that are
@@ -64,7 +66,8 @@ pub struct Abuse {
     /// The number of submissions that were held by screening or because of a flood, including those that
     /// were released since.
     pub held: usize,
-    /// The number of submissions in `held` that were released, also by a repeat or by the end of a flood.
+    /// The number of submissions in `held` that operators released. Those that a repeat or the end of a flood
+    /// released do not count.
     pub released: usize,
     pub refused: usize,
     /// Refused requests from sources that are not counted individually.
@@ -102,7 +105,7 @@ pub struct RefusedSource {
     pub refused: usize,
 }
 
-/// How many submissions with a signal were held, and how many of these were released.
+/// How many submissions with a signal were held, and how many of these operators released.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct SignalCount {
     pub signal: String,
@@ -134,12 +137,12 @@ impl InboxReader {
             // Ids begin with the time of arrival, so a condition on the id narrows the search.
             let first = first_id_at(since);
             let most = i64::try_from(most).unwrap_or(i64::MAX);
-            let kept = self.sql.one(
+            let kept = format!(
                 "SELECT count(*) AS submissions, coalesce(sum(withheld), 0) AS held,
-                    count(released_at) FILTER (WHERE withheld = 1) AS released
-             FROM accepted WHERE id >= ?1 AND received_at >= ?2",
-                values![first, since],
-            )?;
+                    count(CASE WHEN withheld = 1 AND {RELEASED} THEN 1 END) AS released
+             FROM accepted AS submission WHERE id >= ?1 AND received_at >= ?2"
+            );
+            let kept = self.sql.one(&kept, values![first, since])?;
             let refused = self.sql.one(
                 "SELECT CAST(coalesce(sum(refused), 0) AS bigint) AS refused,
                     CAST(coalesce(sum(refused) FILTER (WHERE length(source) = 0), 0) AS bigint) AS others
@@ -177,7 +180,7 @@ impl InboxReader {
             let reasons = self.sql.dialect().reasons_table("submission");
             let signals = format!(
                 "SELECT reason.value ->> 'signal' AS signal, count(DISTINCT submission.id) AS held,
-                    count(DISTINCT CASE WHEN released_at IS NOT NULL THEN submission.id END) AS released
+                    count(DISTINCT CASE WHEN {RELEASED} THEN submission.id END) AS released
              FROM accepted AS submission, {reasons} AS reason
              WHERE submission.id >= ?1 AND received_at >= ?2 AND withheld = 1
              GROUP BY 1 ORDER BY 2 DESC, 1"
