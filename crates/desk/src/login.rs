@@ -66,7 +66,13 @@ impl LoginMail {
                 tracing::warn!(user, %error, "a login link could not be stored: no mail was sent; the user can ask again");
                 return;
             }
-            Err(_) => return,
+            Err(_) => {
+                tracing::error!(
+                    user,
+                    "creating a login link ended in a panic: no mail was sent; the user can ask again"
+                );
+                return;
+            }
         };
         let mail = UserMail {
             to: user,

@@ -192,7 +192,8 @@ impl PageViews {
         let from = reader.first_view_day(wanted, MAX_VIEW_COUNTS)?;
         let filter = ViewFilter {
             from,
-            until: None,
+            // After the clock was set back, the inbox has counts of later days.
+            until: period.bounds.last().copied(),
             page: None,
             ai_agents: &request.options.ai_agents,
             browsers: &request.options.browsers,
