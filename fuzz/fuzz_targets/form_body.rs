@@ -36,7 +36,7 @@ fuzz_target!(|body: &[u8]| {
             Ok(parsed) => check_entry(form, &parsed.entry, b""),
             Err(rejection) => check_sentence(form, &rejection.to_string()),
         }
-        match PostedForm::decode_multipart(form, body, b"x").parse() {
+        match PostedForm::decode_multipart(form, body, b"x", None).parse() {
             Ok(parsed) => check_entry(form, &parsed.entry, b""),
             Err(rejection) => check_sentence(form, &rejection.to_string()),
         }

@@ -205,7 +205,8 @@ impl FormRequest<'_> {
             }
             BodyEncoding::Urlencoded => PostedForm::decode_declared(form, &bytes, parameter(b"charset")),
             BodyEncoding::Multipart => {
-                PostedForm::decode_multipart(form, &bytes, parameter(b"boundary").unwrap_or_default())
+                let boundary = parameter(b"boundary").unwrap_or_default();
+                PostedForm::decode_multipart(form, &bytes, boundary, parameter(b"charset"))
             }
         };
         // The decoded fields stay in memory too: the page shows them again if storing fails. Text in an

@@ -58,12 +58,17 @@ impl PostedForm {
     /// Like [`Self::decode_declared`], for a `multipart/form-data` body with this boundary. A file makes
     /// [`Self::parse`] fail, even in a field that the form does not have, because it would not be stored. A
     /// field for files without a file is an empty text.
-    pub fn decode_multipart(form: &'static Form, body: &[u8], boundary: &[u8]) -> PostedForm {
+    pub fn decode_multipart(
+        form: &'static Form,
+        body: &[u8],
+        boundary: &[u8],
+        charset: Option<&[u8]>,
+    ) -> PostedForm {
         let parts = parts(body, boundary);
         let has_file = parts.iter().any(|part| part.is_file);
         let texts = parts.iter().filter(|part| !part.is_file);
         let pairs = texts.map(|part| (part.name.into(), part.value.clone())).collect();
-        PostedForm { has_file, ..Self::decode_pairs(form, &pairs, None) }
+        PostedForm { has_file, ..Self::decode_pairs(form, &pairs, charset) }
     }
 
     /// Decodes names and values in the first encoding that fits, as [`Self::decode_declared`] describes.
@@ -348,6 +353,11 @@ mod tests {
             let parsed = posted.parse();
             let found = parsed.as_ref().ok().and_then(|parsed| parsed.entry.get("name"));
             assert_eq!((found, posted.is_readable()), (expected, expected.is_some()), "{body} {charset}");
+        }
+        let part = b"--x\r\nContent-Disposition: form-data; name=name\r\n\r\nAndr\xe9\r\n--x--";
+        for (charset, is_readable) in [(Some(&b"iso-8859-1"[..]), true), (None, false)] {
+            let posted = PostedForm::decode_multipart(&CONTACT, part, b"x", charset);
+            assert_eq!((posted.value("name"), posted.is_readable()), ("André", is_readable));
         }
         let posted = PostedForm::decode_declared(&CONTACT, b"name=Andr%E9&message=caf%e9+%80", None);
         assert_eq!((posted.value("name"), posted.value("message")), ("André", "café €"));

@@ -7,7 +7,7 @@ use base64::Engine as _;
 use base64::alphabet::STANDARD;
 use base64::engine::{DecodePaddingMode, GeneralPurpose, GeneralPurposeConfig};
 use encodify::qp;
-use encoding_rs::Encoding;
+use encoding_rs::{Encoding, ISO_2022_JP};
 use memchr::memmem;
 
 /// Decodes Base64 with or without padding.
@@ -111,10 +111,11 @@ fn read_part(text: &[u8]) -> Option<Part<'_>> {
     Some(Part { name, value, is_file })
 }
 
-/// Decodes a text that is quoted-printable or Base64 (RFC 7578 §4.7), and converts it to UTF-8 if it is not
-/// UTF-8 and is valid in the encoding that its `charset` names. Leaves other texts unchanged, also malformed
-/// Base64. In a quoted-printable text, stray equals signs stay; carriage returns that end no line, an equals
-/// sign at the end, and blanks at the ends of lines are dropped.
+/// Decodes a text that is quoted-printable or Base64 (RFC 7578 §4.7), and converts it to UTF-8 if it is valid
+/// in the encoding that its `charset` names, and this is ISO-2022-JP or the text is not UTF-8. Drops a byte
+/// order mark if it converts the text. Leaves other texts unchanged, also malformed Base64. In a
+/// quoted-printable text, stray equals signs stay; carriage returns that end no line, an equals sign at the
+/// end, and blanks at the ends of lines are dropped.
 fn decode_text<'a>(value: &'a [u8], transfer_encoding: &[u8], charset: Option<&[u8]>) -> Cow<'a, [u8]> {
     let value = if transfer_encoding.eq_ignore_ascii_case(b"quoted-printable") {
         // Decoding with the options of `BODY` never fails.
@@ -125,10 +126,11 @@ fn decode_text<'a>(value: &'a [u8], transfer_encoding: &[u8], charset: Option<&[
     } else {
         Cow::from(value)
     };
-    let encoding = charset.and_then(Encoding::for_label).filter(|_| str::from_utf8(&value).is_err());
-    let converted = encoding.and_then(|encoding| {
-        let text = encoding.decode_without_bom_handling_and_without_replacement(&value)?;
-        Some(text.into_owned().into_bytes())
+    // Text in ISO-2022-JP consists of ASCII bytes, so it is always valid UTF-8, too.
+    let is_other = |encoding: &&'static Encoding| *encoding == ISO_2022_JP || str::from_utf8(&value).is_err();
+    let converted = charset.and_then(Encoding::for_label).filter(is_other).and_then(|encoding| {
+        let (text, has_errors) = encoding.decode_with_bom_removal(&value);
+        (!has_errors).then(|| text.into_owned().into_bytes())
     });
     converted.map_or(value, Cow::from)
 }
@@ -206,6 +208,9 @@ mod tests {
             ("Content-Transfer-Encoding: 8bit", b"=3D", "=3D"),
             (latin, b"Andr\xe9", "André"),
             (latin, "André".as_bytes(), "André"),
+            ("Content-Type: text/plain; charset=ISO-2022-JP", b"\x1b$BF|\x1b(B", "日"),
+            ("Content-Type: text/plain; charset=ISO-2022-JP", "日".as_bytes(), "日"),
+            ("Content-Type: text/plain; charset=UTF-16LE", b"\xff\xfeA\0", "A"),
             (&format!("{latin}\r\n{quoted}"), b"Andr=E9", "André"),
             ("Content-Type: text/plain", b"Andr\xe9", "not UTF-8"),
         ] {
