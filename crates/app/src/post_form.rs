@@ -13,7 +13,9 @@ use std::time::{Duration, Instant};
 
 use bytes::Bytes;
 use http::Method;
-use http::header::{CONTENT_ENCODING, CONTENT_TYPE, HeaderMap, HeaderName, HeaderValue, ORIGIN, VARY};
+use http::header::{
+    CONTENT_ENCODING, CONTENT_TYPE, HeaderMap, HeaderName, HeaderValue, ORIGIN, REFERER, VARY,
+};
 use http::request::Parts;
 use jiff::Timestamp;
 use uuid::Uuid;
@@ -328,11 +330,15 @@ impl FormRequest<'_> {
         if is_permitted { Origin::Same } else { origin(head, &snapshot.site.base_url) }
     }
 
-    /// Whether the browser says that the form is on this site or on a permitted one. False if the request has
-    /// neither `Origin` nor `Sec-Fetch-Site`: the form may then be on any site.
+    /// Whether the browser says that the form is on this site or on a permitted one. Text browsers send
+    /// neither `Origin` nor `Sec-Fetch-Site`; then `Referer` must name this site.
     fn is_from_this_site(&self) -> bool {
         let is_same = |value: &HeaderValue| value.as_bytes().eq_ignore_ascii_case(b"same-origin");
-        self.origin() == Origin::Same || self.head.headers.get(SEC_FETCH_SITE).is_some_and(is_same)
+        match self.origin() {
+            Origin::Same => true,
+            Origin::NotABrowser => has_own_referer(self.head, &self.snapshot.site.base_url),
+            _ => self.head.headers.get(SEC_FETCH_SITE).is_some_and(is_same),
+        }
     }
 
     /// The request ID from a trusted proxy, or else a new ID on each call.
@@ -392,6 +398,13 @@ fn quota_use(statuses: Option<&QuotaStatuses>) -> Rate {
 fn origin(head: &Parts, base_url: &str) -> Origin {
     let text = |name: HeaderName| head.headers.get(name).map(|value| value.to_str().unwrap_or_default());
     Origin::classify(text(ORIGIN), text(SEC_FETCH_SITE), &[base_url, host_of(head).unwrap_or_default()])
+}
+
+/// Whether `Referer` is a URL of this site, by the hosts that [`origin`] compares.
+fn has_own_referer(head: &Parts, base_url: &str) -> bool {
+    let referer = head.headers.get(REFERER).and_then(|value| value.to_str().ok());
+    let own = [base_url, host_of(head).unwrap_or_default()];
+    referer.is_some() && Origin::classify(referer, None, &own) == Origin::Same
 }
 
 /// The header in which browsers report how a request's origin relates to this site (Fetch Metadata, W3C).
@@ -478,6 +491,27 @@ mod tests {
                 headers.append(CONTENT_TYPE, HeaderValue::from_static(line));
             }
             assert_eq!(is_json(&headers), expected, "{lines:?}");
+        }
+    }
+
+    #[test]
+    fn a_referer_names_this_site_by_its_host() {
+        for (referer, expected) in [
+            (Some("https://www.example.com/contact/?page=2"), true),
+            (Some("http://localhost:8080/"), true),
+            (Some("https://www.example.com"), true),
+            (Some("https://www.example.com.evil.example/"), false),
+            (Some("https://evil.example/www.example.com/"), false),
+            (Some("/contact/"), false),
+            (Some(""), false),
+            (None, false),
+        ] {
+            let mut request = http::Request::builder().header("host", "localhost:8080");
+            if let Some(referer) = referer {
+                request = request.header(REFERER, referer);
+            }
+            let (head, ()) = request.body(()).unwrap().into_parts();
+            assert_eq!(has_own_referer(&head, "https://www.example.com"), expected, "{referer:?}");
         }
     }
 

@@ -100,7 +100,7 @@ impl FormRefusal {
                 "The body has the `Content-Encoding` `{coding}`, which is not accepted. Send it without compression."
             ),
             Self::OtherSite => {
-                "HTML forms are accepted only from this site's pages: `Origin` must name this site, or `Sec-Fetch-Site` must be `same-origin`. Send JSON as `application/json` instead."
+                "HTML forms are accepted only from this site's pages: `Origin` or `Referer` must name this site, or `Sec-Fetch-Site` must be `same-origin`. Send JSON as `application/json` instead."
             }
             Self::Slow => "The body did not arrive in time.",
             Self::Broken => "The body ended before it was complete.",
