@@ -280,7 +280,7 @@ fn read_webhook(r: &mut Reader<'_>) -> Option<WebhookOptions> {
     Some(WebhookOptions { url, secrets, body, token, allow_private, extra_roots, deadlines })
 }
 
-/// Warns of a chat service that refuses the standard body, and of a webhook of Microsoft that is being
+/// Warns of a chat service that cannot read the standard body, and of a webhook of Microsoft that is being
 /// retired. Otherwise warns of messages in the standard format without a signature.
 fn warn_about_webhook(r: &mut Reader<'_>, url: &Url, body: &WebhookBody, is_unsigned: bool) {
     let host = url.host().to_string();
@@ -296,8 +296,15 @@ fn warn_about_webhook(r: &mut Reader<'_>, url: &Url, body: &WebhookBody, is_unsi
     }
     let is_at = |of: &str| host.strip_suffix(of).is_some_and(|rest| rest.is_empty() || rest.ends_with('.'));
     if let Some((_, format)) = SERVICE_HOSTS.iter().find(|(of, _)| is_at(of)) {
-        let message = format!("{host} refuses the JSON of frontdesk");
-        r.warn_if(true, "url", &message, &format!("set `body = \"{format}\"`"));
+        let message = format!("{host} cannot read the JSON of frontdesk");
+        let is_workflow = ["/triggers/", "/workflows/"].iter().any(|path| url.target().starts_with(path));
+        let hint = if host == "hooks.slack.com" && is_workflow {
+            "set `body = '{ \"text\": {{ text }} }'`, with the name of your workflow's variable as \"text\""
+                .to_owned()
+        } else {
+            format!("set `body = {format}`")
+        };
+        r.warn_if(true, "url", &message, &hint);
         return;
     }
     r.warn_if(
@@ -308,12 +315,14 @@ fn warn_about_webhook(r: &mut Reader<'_>, url: &Url, body: &WebhookBody, is_unsi
     );
 }
 
-/// Hosts of chat services, and the values of `body` that their webhooks need.
-const SERVICE_HOSTS: [(&str, &str); 4] = [
-    ("hooks.slack.com", "slack"),
-    ("discord.com", "discord"),
-    ("discordapp.com", "discord"),
-    ("webhook.office.com", "teams"),
+/// Hosts of chat services, and the values of `body` that their webhooks need, as in TOML.
+const SERVICE_HOSTS: [(&str, &str); 6] = [
+    ("hooks.slack.com", "\"slack\""),
+    ("discord.com", "\"discord\""),
+    ("discordapp.com", "\"discord\""),
+    ("webhook.office.com", "\"teams\""),
+    ("ntfy.sh", "\"ntfy\""),
+    ("chat.googleapis.com", "'{ \"text\": {{ text | shorten(8000) | inert }} }'"),
 ];
 
 /// The value of the key `body`. The formats for Telegram and ntfy need further keys.

@@ -203,6 +203,7 @@ impl<'a> Reader<'a> {
                 let file = if is_hidden { "the file that it names".to_owned() } else { format!("`{path}`") };
                 let message = format!("cannot read {file}: {error}");
                 self.faults.push(Fault::error(file_name.clone(), None, message).about(&*key.name));
+                self.unusable.push(key.name.to_string());
             });
             let found = (Raw::Text(text.ok()?.trim_end().to_owned()), ValueOrigin::Environment(file_name));
             self.record_secret(Some(path.into()), key, Some(&found));
@@ -389,8 +390,10 @@ impl<'a> Reader<'a> {
     pub(super) fn refuse_if(&mut self, is_wrong: bool, key: &str, message: &str) {
         let key = format!("{}{key}", self.table);
         if is_wrong && !self.unusable.contains(&key) {
-            let fault = fault_of(&self.settings, &key, Fault::error, format!("`{key}` {message}"));
             let setting = self.settings.iter().find(|setting| setting.key.name == *key);
+            let is_empty_file = setting.is_some_and(Setting::is_empty_file);
+            let why = if is_empty_file { "; the file that the variable names is empty" } else { "" };
+            let fault = fault_of(&self.settings, &key, Fault::error, format!("`{key}` {message}{why}"));
             if setting.is_some_and(|setting| setting.origin == ValueOrigin::Default) {
                 self.missing.push((key, fault));
             } else {
@@ -399,15 +402,15 @@ impl<'a> Reader<'a> {
         }
     }
 
-    /// Whether an error says that a secret of the table `[list.name]` is missing, for a name for which
-    /// `is_read` is false. The server may get the secret in its own environment.
+    /// Whether an error says that a secret of the table `[list.name]` is missing or unusable, for a name for
+    /// which `is_read` is false. The server may get the secret in its own environment.
     pub(super) fn lacks_secret(&self, list: &str, is_read: impl Fn(&str) -> bool) -> bool {
         let secrets = self.settings.iter().filter(|setting| setting.key.is_secret);
         let keys: Vec<&str> = secrets.map(|setting| &*setting.key.name).collect();
-        self.missing.iter().any(|(key, fault)| {
+        let missing = self.missing.iter().filter(|(_, fault)| fault.severity == Severity::Error);
+        missing.map(|(key, _)| key).chain(&self.unusable).any(|key| {
             let mut parts = key.splitn(3, '.');
-            fault.severity == Severity::Error
-                && keys.contains(&&**key)
+            keys.contains(&&**key)
                 && parts.next() == Some(list)
                 && parts.next().is_some_and(|name| !is_read(name))
         })

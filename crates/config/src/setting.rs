@@ -63,6 +63,12 @@ impl Setting {
     pub(super) fn identity(&self) -> (&str, &Raw) {
         (&self.key.name, &self.raw)
     }
+
+    /// Whether the value comes from a file that a variable names, and the file has nothing but white space.
+    pub(super) fn is_empty_file(&self) -> bool {
+        let is_file = matches!(&self.origin, ValueOrigin::Environment(name) if name.ends_with("_FILE"));
+        is_file && self.raw.as_text() == Some("")
+    }
 }
 
 /// Calls `new` to create a fault about the value of `key`. The fault's place is the origin of the value: a

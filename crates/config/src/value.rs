@@ -105,15 +105,15 @@ impl Raw {
         }
     }
 
-    /// The items of a list of strings, or of a comma-separated string, which may be written as a list in
-    /// brackets, with quotation marks but without escapes. Leaves out empty items of such a string. `None`
-    /// for other values.
+    /// The items of a list of strings, or of a string with commas or line breaks between them, which may be
+    /// written as a list in brackets, with quotation marks but without escapes. Leaves out empty items of
+    /// such a string. `None` for other values.
     pub(super) fn items(&self) -> Option<Vec<&str>> {
         match self {
             Self::List(items) => items.iter().map(Self::as_text).collect(),
             Self::Text(text) => {
                 let list = text.trim().strip_prefix('[').and_then(|list| list.strip_suffix(']'));
-                let items = list.unwrap_or(text).split(',').map(str::trim);
+                let items = list.unwrap_or(text).split([',', '\n']).map(str::trim);
                 let items = items.map(|item| if list.is_some() { without_quotes(item) } else { item });
                 Some(items.filter(|item| !item.is_empty()).collect())
             }

@@ -87,17 +87,28 @@ fn ports_and_bodies_that_never_work_are_warnings() {
         ),
         (
             "kind = \"webhook\"\nurl = \"https://hooks.slack.com/services/T/B/x\"",
-            "frontdesk.toml:4: hooks.slack.com refuses the JSON of frontdesk\n    hint: set `body = \"slack\"`",
+            "frontdesk.toml:4: hooks.slack.com cannot read the JSON of frontdesk\n    hint: set `body = \"slack\"`",
         ),
         (
             "kind = \"webhook\"\nurl = \"https://ptb.discord.com/api/webhooks/1/x\"",
-            "frontdesk.toml:4: ptb.discord.com refuses the JSON of frontdesk\n    hint: set `body = \"discord\"`",
+            "frontdesk.toml:4: ptb.discord.com cannot read the JSON of frontdesk\n    hint: set `body = \"discord\"`",
+        ),
+        (
+            "kind = \"webhook\"\nurl = \"https://hooks.slack.com/triggers/T/1/x\"",
+            "frontdesk.toml:4: hooks.slack.com cannot read the JSON of frontdesk\n    \
+             hint: set `body = '{ \"text\": {{ text }} }'`, with the name of your workflow's variable",
+        ),
+        (
+            "kind = \"webhook\"\nurl = \"https://chat.googleapis.com/v1/spaces/A/messages?key=1\"",
+            "frontdesk.toml:4: chat.googleapis.com cannot read the JSON of frontdesk\n    \
+             hint: set `body = '{ \"text\": {{ text | shorten(8000) | inert }} }'`",
         ),
         ("kind = \"webhook\"\nurl = \"https://discord.com/api/webhooks/1/x\"\nbody = \"discord\"", ""),
     ] {
         let (_, faults) = load(&format!("[[channel]]\nname = \"a\"\n{keys}\n"), &[], &[]);
         let said: Vec<String> = faults.iter().map(ToString::to_string).collect();
-        let is_about_channel = |said: &&String| said.contains("of a mail server") || said.contains("refuses");
+        let is_about_channel =
+            |said: &&String| said.contains("of a mail server") || said.contains("cannot read");
         let found = said.iter().find(is_about_channel).map(String::as_str);
         assert_eq!(found.is_some(), !expected.is_empty(), "{keys}: {said:?}");
         assert!(found.unwrap_or_default().starts_with(expected), "{keys}: {said:?}");
