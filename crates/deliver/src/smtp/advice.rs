@@ -68,6 +68,9 @@ impl SmtpOptions {
                 "The account takes no ordinary password: create an app password, or permit SMTP AUTH for the account."
             }
             (SmtpPhase::Auth, SmtpErrorKind::Refusal(500.., _)) => "Check `username` and `password`.",
+            (SmtpPhase::Ehlo, SmtpErrorKind::Refusal(550.., _)) => {
+                "The mail server refuses this machine: ask the mail provider why, or set `helo` to the machine's host name in the DNS."
+            }
             (SmtpPhase::Mail, SmtpErrorKind::Refusal(..)) => {
                 "Check `from`: the mail server does not send for this address."
             }
@@ -207,7 +210,7 @@ mod tests {
                 refused(500, "unknown: \"EHLO example.com\""),
                 "Check `host` and `port`,",
             ),
-            ("mail.example.com", Ehlo, refused(550, "5.7.1 go away"), "Check `host` and `port`,"),
+            ("mail.example.com", Ehlo, refused(550, "5.7.1 go away"), "The mail server refuses this machine"),
             ("mail.example.com", Mail, refused(550, "5.7.1 impersonating a protected user"), "Check `from`:"),
             ("mail.example.com", Rcpt, refused(550, "5.1.1 <helo@example.com>: unknown"), "Check `to`."),
             ("mail.example.com", Rcpt, refused(554, "Relay access denied"), "Check `to`. If"),
