@@ -222,6 +222,7 @@ fn throw_away_addresses_add_points_and_blocked_domains_hold() {
         "Which plan of those at https://www.bad.example.com/plans would be right for two teams of ours?";
     assert!(from("a@example.com", linked, &options).hold);
     assert!(!from("a@example.com", &linked.replace("bad.", ""), &options).hold);
+    assert!(from("a@example.com", "Are you at Bad.Example.com?", &options).hold, "a bare name");
 }
 
 #[test]
@@ -246,6 +247,20 @@ fn links_count_by_their_number_and_by_what_stands_beside_them() {
         let of_links: u32 =
             verdict.reasons.iter().filter(|r| r.signal == Signal::Links).map(|r| r.points).sum();
         assert_eq!(of_links, points, "{links} links, {beside} words: {}", verdict.because());
+    }
+}
+
+#[test]
+fn names_of_companies_and_products_do_not_count_as_links() {
+    for (message, counts) in [
+        ("Are your rooms also on Booking.com, Hotels.com, Expedia.com and Agoda.com?", false),
+        ("Skills: ASP.NET, VB.NET, ADO.NET, ML.NET", false),
+        ("Are your rooms also on booking.com, hotels.com, expedia.com and agoda.com?", true),
+        ("Rooms: Booking.com/a Hotels.com/b Expedia.com/c Agoda.com/d", true),
+        ("Rooms: www.Booking.com https://Hotels.com Www.Expedia.com WWW.AGODA.COM", true),
+        ("<a href=\"Booking.com\"> <a href=\"Hotels.com\"> <a href=\"Agoda.com\">", true),
+    ] {
+        assert_eq!(points_of(message, Signal::Links) > 0, counts, "{message}");
     }
 }
 

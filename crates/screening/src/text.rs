@@ -125,6 +125,9 @@ pub(super) struct TextLink<'a> {
     pub domain: &'a str,
     /// The markup around the link; `None` for plain text.
     pub markup: Option<Markup>,
+    /// Whether it is only a host that begins with a capital letter, without markup: usually the name of a
+    /// company or product, such as `Booking.com` or `ASP.NET`.
+    pub is_name: bool,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -660,7 +663,10 @@ fn parse_link(text: &str, at: usize) -> Option<(TextLink<'_>, usize)> {
     let tail =
         after.find(stop).map_or(after, |end| &after[..end]).trim_end_matches(['.', ',', ';', ':', '!', '?']);
     let tail = if tail.starts_with(['/', ':', '?', '#']) { tail.len() } else { 0 };
-    Some((TextLink { domain, markup: detect_markup(&bytes[..at]) }, host + name.len() + tail))
+    let markup = detect_markup(&bytes[..at]);
+    let is_bare = scheme.is_none() && !www && markup.is_none() && tail == 0;
+    let is_name = is_bare && bytes[at].is_ascii_uppercase();
+    Some((TextLink { domain, markup, is_name }, host + name.len() + tail))
 }
 
 #[cfg(test)]

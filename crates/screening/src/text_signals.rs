@@ -141,7 +141,9 @@ fn link_strength(links: usize, words: usize) -> u32 {
 struct TextScan {
     /// The total weight of words about getting rich quickly.
     money: u32,
+    /// The number of links, except those to the site itself and the names of companies.
     links: usize,
+    /// The number of words, including such names.
     words: usize,
     /// The sum over all links with markup: 2 for each link in forum markup, 1 for each in HTML.
     markup: usize,
@@ -189,7 +191,10 @@ impl TextScan {
                     site_words.count(profile.has_word(word));
                     words.push(word);
                 }
-                Token::Link(link) if profile.is_own_domain(link.domain) => scan.look_up(link.domain, blocked),
+                Token::Link(link) if link.is_name || profile.is_own_domain(link.domain) => {
+                    scan.words += usize::from(link.is_name);
+                    scan.look_up(link.domain, blocked);
+                }
                 Token::Link(link) => scan.count_link(*link, blocked),
                 Token::Break => words.end_sentence(),
             }
@@ -263,7 +268,7 @@ impl TextScan {
     }
 
     /// Counts a link and its markup, and looks up its domain.
-    fn count_link(&mut self, TextLink { domain, markup }: TextLink<'_>, blocked: &Domains) {
+    fn count_link(&mut self, TextLink { domain, markup, .. }: TextLink<'_>, blocked: &Domains) {
         self.links += 1;
         self.markup += match markup {
             None => 0,
