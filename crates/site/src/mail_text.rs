@@ -98,6 +98,11 @@ pub fn parse_mail(
     let lines = body.lines().enumerate();
     let lines = lines.map(|(at, line)| (line, Some(body_line + at), known, Severity::Error));
     for (text, line, known, severity) in head.into_iter().chain(lines) {
+        // Without footnotes, Markdown takes the note for the address of a link.
+        if text.trim_start().starts_with("[^") && text.contains("]:") {
+            let fault = Fault::warning(place, line, "mails have no footnotes".to_owned());
+            faults.push(fault.hint("write the note in parentheses, or at the end of the text"));
+        }
         let is_unknown = |name: &&str| !known.iter().any(|(other, _)| other == name);
         for name in placeholders(text).into_iter().filter(is_unknown) {
             let names: Vec<String> = known.iter().map(|(name, _)| format!("{{{name}}}")).collect();
@@ -411,6 +416,14 @@ mod tests {
             assert_eq!(warnings[0].severity, Severity::Warning);
             assert!(warnings[0].message.starts_with("unknown placeholder {"), "{warnings:?}");
         }
+    }
+
+    #[test]
+    fn a_footnote_gets_a_warning() {
+        let mail = parse("---\nsubject: a\n---\nOpen[^1] at nine.\n\n[^1]: Except Sundays\n");
+        let warnings = mail.expect("it is valid").warnings;
+        assert_eq!((warnings.len(), warnings[0].line), (1, Some(6)));
+        assert_eq!(warnings[0].message, "mails have no footnotes");
     }
 
     #[test]
