@@ -9,8 +9,9 @@ use tokio_rustls::rustls::server::ParsedCertificate;
 use tokio_rustls::rustls::{CertificateError, DigitallySignedStruct, Error, SignatureScheme};
 
 /// Verifies certificates like [`WebPkiServerVerifier`]. Also accepts a certificate that is one of `trusted`,
-/// if its name and dates are valid. A self-signed one usually says that it is an authority (`openssl req
-/// -x509`), which webpki refuses as the certificate of a server.
+/// if its dates are valid, and its name if it has any: older ones have only a common name, which TLS ignores.
+/// A self-signed one usually says that it is an authority (`openssl req -x509`), which webpki refuses as the
+/// certificate of a server.
 #[derive(Debug)]
 pub(crate) struct CertificateVerifier {
     pub authorities: Arc<WebPkiServerVerifier>,
@@ -28,11 +29,18 @@ impl ServerCertVerifier for CertificateVerifier {
     ) -> Result<ServerCertVerified, Error> {
         let verified =
             self.authorities.verify_server_cert(end_entity, intermediates, server_name, ocsp_response, now);
-        match verified {
-            Err(error) if is_about_issuer(&error) && self.trusted.contains(end_entity) => {
-                verify_server_name(&ParsedCertificate::try_from(end_entity)?, server_name)?;
-                Ok(ServerCertVerified::assertion())
+        if !self.trusted.contains(end_entity) {
+            return verified;
+        }
+        let verified = match verified {
+            Err(error) if is_about_issuer(&error) => {
+                verify_server_name(&ParsedCertificate::try_from(end_entity)?, server_name)
+                    .map(|()| ServerCertVerified::assertion())
             }
+            verified => verified,
+        };
+        match verified {
+            Err(error) if has_no_name(&error) => Ok(ServerCertVerified::assertion()),
             verified => verified,
         }
     }
@@ -70,6 +78,12 @@ fn is_about_issuer(error: &Error) -> bool {
         }
         _ => false,
     }
+}
+
+/// Whether a certificate was refused because it is for no name at all.
+fn has_no_name(error: &Error) -> bool {
+    use CertificateError::NotValidForNameContext;
+    matches!(error, Error::InvalidCertificate(NotValidForNameContext { presented, .. }) if presented.is_empty())
 }
 
 #[cfg(test)]
@@ -149,6 +163,14 @@ mod tests {
                 let error = shake_hands(&own, &own, &key, "localhost", version).expect_err("its dates");
                 assert!(error.to_string().contains(expected), "{error}");
             }
+        }
+        // A certificate with only a common name, of an authority or not.
+        for is_ca in [IsCa::Ca(BasicConstraints::Unconstrained), IsCa::NoCa, IsCa::ExplicitNoCa] {
+            let params = CertificateParams { is_ca, subject_alt_names: Vec::new(), ..authority(2020, 4000) };
+            let nameless = params.self_signed(&key).expect("a certificate");
+            shake_hands(&nameless, &nameless, &key, "localhost", &TLS13).expect("it is trusted");
+            let other = params.self_signed(&other_key).expect("a certificate");
+            shake_hands(&nameless, &other, &other_key, "localhost", &TLS13).expect_err("another certificate");
         }
         // A certificate of an authority that is not trusted.
         let issuer = Issuer::new(authority(2020, 4000), other_key);
