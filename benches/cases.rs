@@ -9,8 +9,7 @@ use std::rc::Rc;
 use std::time::{Duration, Instant};
 
 use frontdesk_app::{AppState, PublicSite, WebOptions};
-use frontdesk_forms::parse::{ParsedForm, parse_with_extras};
-use frontdesk_forms::{CONTACT, Form, WAITLIST};
+use frontdesk_forms::{CONTACT, Form, ParsedForm, WAITLIST, parse_with_extras};
 use frontdesk_http::{Options, ShutdownPhase, Worker};
 use frontdesk_inbox::intake::{Intake, IntakeOptions};
 use frontdesk_inbox::store::{Store, StoreOptions};

@@ -15,8 +15,7 @@
 use std::process::{Command, ExitCode};
 use std::time::{Duration, Instant};
 
-use frontdesk_forms::CONTACT;
-use frontdesk_forms::parse::parse;
+use frontdesk_forms::{CONTACT, parse};
 use frontdesk_inbox::intake::{Arrival, Intake, IntakeOptions};
 use frontdesk_inbox::store::{DatabaseUrl, Server, Store, StoreOptions};
 use frontdesk_inbox::submission::delivery::Route;

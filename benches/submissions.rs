@@ -9,8 +9,7 @@
 
 use std::time::{Duration, Instant};
 
-use frontdesk_forms::WAITLIST;
-use frontdesk_forms::parse::parse;
+use frontdesk_forms::{WAITLIST, parse};
 use frontdesk_inbox::intake::{Arrival, Intake, IntakeOptions};
 use frontdesk_inbox::store::{Store, StoreOptions};
 use frontdesk_limits::Source;

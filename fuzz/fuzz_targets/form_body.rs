@@ -6,11 +6,10 @@
 use std::sync::LazyLock;
 
 use frontdesk_forms::form_post::PostedForm;
-use frontdesk_forms::parse::{Entry, parse};
 use frontdesk_forms::telephone::telephone_number;
 use frontdesk_forms::text::is_blank;
 use frontdesk_forms::value::web_address;
-use frontdesk_forms::{Field, FieldKind, Form, FormFile, FormSet};
+use frontdesk_forms::{Entry, Field, FieldKind, Form, FormFile, FormSet, parse};
 use libfuzzer_sys::fuzz_target;
 use serde_json::Value;
 

@@ -4,8 +4,7 @@
 
 use std::time::Duration;
 
-use frontdesk_forms::CONTACT;
-use frontdesk_forms::parse::{Extras, parse_with_extras};
+use frontdesk_forms::{CONTACT, Extras, parse_with_extras};
 use frontdesk_screening::verdict::{ScreeningVerdict, Signal};
 use frontdesk_screening::{Origin, Rate, RequestSignals, ScreeningOptions, TokenizedText, screen};
 use libfuzzer_sys::fuzz_target;

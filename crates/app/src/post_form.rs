@@ -31,8 +31,10 @@ use super::response::{HttpResponse, accepted};
 use super::state::{AppState, Snapshot};
 use frontdesk_forms::form_post::PostedForm;
 use frontdesk_forms::multipart::parameter;
-use frontdesk_forms::parse::{ParsedForm, Rejection, parse_with_extras};
-use frontdesk_forms::{BodyEncoding, Form, LeadSource, MAX_BODY_BYTES, MAX_ENCODED_BYTES};
+use frontdesk_forms::{
+    BodyEncoding, Form, LeadSource, MAX_BODY_BYTES, MAX_ENCODED_BYTES, ParsedForm, Rejection,
+    parse_with_extras,
+};
 use frontdesk_http::{Charge, Peer, RequestBody, RequestId, X_REQUEST_ID, client_ip, host_of};
 use frontdesk_inbox::intake::Arrival;
 use frontdesk_inbox::store::StoreError;

@@ -6,7 +6,7 @@ use std::collections::BTreeSet;
 use crate::report::Outcome;
 use crate::shown_form::{PageAddress, PageContent, ShownForm};
 use frontdesk_forms::Form;
-use frontdesk_forms::parse::HONEYPOT_MEMBER;
+use frontdesk_forms::json_post::HONEYPOT_MEMBER;
 use frontdesk_forms::text::{cut, visible};
 
 /// Maximum length of a quoted address, title or name.

@@ -11,7 +11,7 @@ use serde_json::Value;
 
 use super::{annotated, json};
 use crate::time::format_local;
-use frontdesk_forms::lead::{LEAD_COLUMNS, LEAD_MEMBERS};
+use frontdesk_forms::lead_source::{LEAD_COLUMNS, LEAD_MEMBERS};
 use frontdesk_forms::text::visible_lines;
 use frontdesk_forms::{EXPORT_COLUMNS, Form, FormSet};
 use frontdesk_inbox::store::{InboxReader, Note};

@@ -77,7 +77,8 @@ impl FieldKind {
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Field {
     /// The JSON member's name: 1 to 40 lowercase letters, digits and `_`, beginning with a letter. Not one of
-    /// [`RESERVED_FIELDS`] and [`LEAD_COLUMNS`](crate::lead::LEAD_COLUMNS), and without `desk_` at its start.
+    /// [`RESERVED_FIELDS`] and [`LEAD_COLUMNS`](crate::lead_source::LEAD_COLUMNS), and without `desk_` at its
+    /// start.
     #[serde(deserialize_with = "interned")]
     pub name: Interned,
     #[serde(deserialize_with = "interned")]

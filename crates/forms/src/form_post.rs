@@ -8,11 +8,11 @@ use std::borrow::Cow;
 
 use encoding_rs::{Encoding, ISO_2022_JP, UTF_8, WINDOWS_1252};
 
-use super::parse::{
+use super::json_post::{
     Extras, HONEYPOT_MEMBER, InvalidField, ParsedForm, Rejection, adds_to_list, has_visible_text, parse_texts,
 };
 use super::{Field, FieldKind, FieldValue, Form, LeadSource};
-use crate::lead::lead_member;
+use crate::lead_source::lead_member;
 use crate::multipart::parts;
 use crate::urlencoded::pairs;
 use crate::value::is_filled_in;

@@ -37,11 +37,12 @@ macro_rules! named_enum {
 
 pub mod definition;
 pub mod email;
+mod entry;
 pub mod form_post;
-pub mod lead;
+pub mod json_post;
+pub mod lead_source;
 pub mod mailbox_identity;
 pub mod multipart;
-pub mod parse;
 pub mod schema;
 pub mod search_words;
 pub mod telephone;
@@ -53,8 +54,9 @@ pub use definition::{
     CONTACT, DedupKey, DefinitionId, EXPORT_COLUMNS, Field, FieldKind, Form, FormFile, FormSet, MAX_FIELDS,
     MAX_FORMS, WAITLIST, is_form_name,
 };
-pub use lead::LeadSource;
-pub use parse::{Entry, Extras, InvalidField, ParsedForm, Rejection, parse, parse_with_extras};
+pub use entry::Entry;
+pub use json_post::{Extras, InvalidField, ParsedForm, Rejection, parse, parse_with_extras};
+pub use lead_source::LeadSource;
 pub use value::{FieldValue, Problem};
 
 /// Maximum size in bytes of a form's request body. Counted after `%XX` and `\uXXXX` are decoded,

@@ -20,8 +20,7 @@ use std::collections::{BTreeMap, HashMap};
 use std::path::Path;
 use std::sync::Arc;
 
-use frontdesk_forms::CONTACT;
-use frontdesk_forms::parse::parse;
+use frontdesk_forms::{CONTACT, parse};
 use frontdesk_screening::{
     FeatureKind, Lexicon, ScreeningOptions, SiteProfile, TokenizedText, find_features, wording,
 };

@@ -48,8 +48,7 @@ pub use tokens::TokenKey;
 
 use crate::verdict::{ScreeningReason, ScreeningVerdict, Signal};
 use frontdesk_forms::email::Mailbox;
-use frontdesk_forms::parse::{Entry, Extras};
-use frontdesk_forms::{Field, Form};
+use frontdesk_forms::{Entry, Extras, Field, Form};
 
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ScreeningOptions {

@@ -185,8 +185,7 @@ mod tests {
     use std::net::IpAddr;
 
     use super::*;
-    use frontdesk_forms::parse::{Entry, parse};
-    use frontdesk_forms::{CONTACT, WAITLIST};
+    use frontdesk_forms::{CONTACT, Entry, WAITLIST, parse};
 
     const CAMPAIGN: &str = "Hello, I was looking at your website today and saw that it could bring you many more customers than \
          it does. Our team has helped firms like yours for years, and I would like to send you a free report about it.";

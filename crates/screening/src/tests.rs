@@ -7,8 +7,7 @@ use serde_json::{Value, json};
 
 use super::*;
 use frontdesk_forms::definition::FormFile;
-use frontdesk_forms::parse::{ParsedForm, parse_with_extras};
-use frontdesk_forms::{CONTACT, WAITLIST};
+use frontdesk_forms::{CONTACT, ParsedForm, WAITLIST, parse_with_extras};
 
 mod corpora;
 

@@ -4,9 +4,8 @@
 //! plural `s`, and with plain letters in place of full-width and decorative ones. In scripts without spaces
 //! between words, each character is a word. A link is a single token, and its parts do not count as words.
 
-use frontdesk_forms::FieldKind;
-use frontdesk_forms::parse::Entry;
 use frontdesk_forms::text::is_invisible;
+use frontdesk_forms::{Entry, FieldKind};
 
 /// The text of a submission, tokenized once for the lexicon and for the detection of repeated messages.
 pub struct TokenizedText<'a> {

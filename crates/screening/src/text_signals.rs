@@ -10,9 +10,8 @@ use super::profile::SiteProfile;
 use super::text::{Markup, TextLink, Token, TokenizedText, Tokenizer};
 use crate::verdict::Signal;
 use crate::{ScreeningOptions, wording};
-use frontdesk_forms::FieldKind;
 use frontdesk_forms::mailbox_identity::is_provider;
-use frontdesk_forms::parse::Entry;
+use frontdesk_forms::{Entry, FieldKind};
 
 /// Each link beyond this number is suspicious, regardless of the length of the text.
 const MAX_HARMLESS_LINKS: usize = 3;
@@ -376,8 +375,7 @@ mod tests {
     use serde_json::json;
 
     use super::*;
-    use frontdesk_forms::CONTACT;
-    use frontdesk_forms::parse::parse;
+    use frontdesk_forms::{CONTACT, parse};
 
     #[test]
     fn questions_are_recognized_in_all_scripts() {

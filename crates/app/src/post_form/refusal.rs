@@ -5,8 +5,7 @@ use http::header::{ALLOW, HeaderValue, RETRY_AFTER};
 
 use crate::metrics::SubmissionResult;
 use crate::response::{HttpResponse, error};
-use frontdesk_forms::MAX_BODY_BYTES;
-use frontdesk_forms::parse::Rejection;
+use frontdesk_forms::{MAX_BODY_BYTES, Rejection};
 use frontdesk_http::{ReadError, RequestId, X_REQUEST_ID};
 use frontdesk_process::disk_space::SMALL_BODY_BYTES;
 

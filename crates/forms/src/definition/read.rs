@@ -7,7 +7,7 @@ use toml::Spanned;
 use toml::de::{DeTable, DeValue};
 
 use super::{DedupKey, Field, FieldKind, Form, intern};
-use crate::lead::LEAD_COLUMNS;
+use crate::lead_source::LEAD_COLUMNS;
 use crate::value::{LARGEST, check_text, count, is_day};
 
 /// Maximum number of fields of a form.

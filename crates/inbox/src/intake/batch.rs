@@ -20,8 +20,7 @@ use crate::store::{
 use crate::submission::delivery::{HIGH_VOLUME_RANK, Route};
 use crate::submission::first_email;
 use crate::submission::visitor_mail::{LimitCounts, VisitorMail};
-use frontdesk_forms::DedupKey;
-use frontdesk_forms::parse::Entry;
+use frontdesk_forms::{DedupKey, Entry};
 use frontdesk_process::panics::{self, Part};
 use frontdesk_rspamd::OpinionRequest;
 use frontdesk_screening::verdict::ScreeningVerdict;

@@ -12,8 +12,7 @@ use uuid::Uuid;
 use super::error::StoreError;
 use super::sql::Sql;
 use crate::submission::visitor_mail::MailLimit;
-use frontdesk_forms::parse::Entry;
-use frontdesk_forms::{DedupKey, FieldValue};
+use frontdesk_forms::{DedupKey, Entry, FieldValue};
 use frontdesk_limits::source::Source;
 
 /// A hash of 128 bits, which is enough to rule out accidental collisions and, without the secret, forgery.

@@ -20,8 +20,7 @@ use crate::store::fingerprint::{Hash, Secret};
 use crate::submission::delivery::{Route, choose};
 use crate::submission::parse_fields;
 use crate::submission::route::reads_fields;
-use frontdesk_forms::parse::Entry;
-use frontdesk_forms::{DefinitionId, FieldValue, Form};
+use frontdesk_forms::{DefinitionId, Entry, FieldValue, Form};
 use frontdesk_limits::source::Source;
 use frontdesk_screening::verdict::ScreeningVerdict;
 

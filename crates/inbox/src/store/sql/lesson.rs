@@ -16,7 +16,7 @@ use super::{Row, Sql, definition, values};
 use crate::store::error::StoreError;
 use crate::store::fingerprint::{Hash, Secret};
 use crate::submission::parse_fields;
-use frontdesk_forms::parse::Entry;
+use frontdesk_forms::Entry;
 use frontdesk_screening::learned::{Lesson, MAX_AGE, MAX_LESSONS, Teaching, Tokens};
 use frontdesk_screening::verdict::{ScreeningReason, Signal};
 use frontdesk_screening::{Lexicon, TokenKey, TokenizedText, lesson_tokens};

@@ -10,7 +10,7 @@ use proptest::sample::Index;
 use super::*;
 use crate::store::sql::definition::StoredDefinitions;
 use crate::store::sql::{Cell, Dialect, Sql, intake, values};
-use frontdesk_forms::parse::Extras;
+use frontdesk_forms::Extras;
 use frontdesk_screening::{Origin, RequestFacts};
 
 const WINDOW: Duration = Duration::from_secs(10);

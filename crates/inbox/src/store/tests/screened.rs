@@ -7,7 +7,7 @@ use jiff::tz::TimeZone;
 use super::*;
 use crate::submission::Screening;
 use frontdesk_age::Recipient;
-use frontdesk_forms::parse::Extras;
+use frontdesk_forms::Extras;
 use frontdesk_screening::verdict::{ScreeningReason, ScreeningVerdict, Signal};
 use frontdesk_screening::{Origin, RequestFacts};
 

@@ -236,7 +236,7 @@ mod tests {
 
     use super::*;
     use crate::form_post::PostedForm;
-    use crate::parse::parse_with_extras;
+    use crate::json_post::parse_with_extras;
     use crate::{CONTACT, WAITLIST, parse};
 
     fn set(name: &str, value: &str) -> Option<String> {
