@@ -23,14 +23,14 @@ use tokio::sync::watch;
 use tokio::time::Instant;
 
 use super::body_files::MIN_COPIED;
-use super::connection::Observer as _;
+use super::connection_deadline::Observer as _;
 use super::connection_slot::cost;
 use super::handler::{PublicHandler, RequestContext};
 use super::http1::timer::ConnTimer;
 use super::plain_request::{self, MAX_FIELDS, PlainRequest};
 use super::plain_response::PlainResponse;
 use super::response_body::ResponseBody;
-use super::response_stream::{ResponseStream, poll_send_before_file, poll_send_file};
+use super::sendfile::{ResponseStream, poll_send_before_file, poll_send_file};
 use super::shutdown::ShutdownPhase;
 use super::socket::{Peer, Scheme};
 use super::worker::Worker;

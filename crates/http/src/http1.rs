@@ -14,11 +14,11 @@ use hyper_util::rt::TokioIo;
 use tokio::io::{AsyncRead, AsyncWrite};
 
 use self::timer::ConnTimer;
-use super::connection::{HEADER_LIMIT, Observed, run_until_deadline, wait_for_shutdown};
+use super::connection_deadline::{HEADER_LIMIT, Observed, run_until_deadline, wait_for_shutdown};
 use super::connection_slot::cost;
 use super::fast_path::{Exit, FastPathConn};
 use super::handler::PublicHandler;
-use super::response_stream::ResponseStream;
+use super::sendfile::ResponseStream;
 use super::service;
 use super::shutdown::ShutdownPhase;
 use super::socket::Scheme;

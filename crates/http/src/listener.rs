@@ -13,7 +13,7 @@ use tokio::task::JoinSet;
 use super::balance::{AcceptedConn, Balancer, ConnGuard, TransferredConns};
 use super::counters::CloseReason;
 use super::handler::PublicHandler;
-use super::handshake;
+use super::serve_connection;
 use super::shutdown::ShutdownPhase;
 use super::socket::{Listener, Scheme, Socket};
 use super::worker::Worker;
@@ -91,7 +91,7 @@ impl<H: PublicHandler> ConnTasks<H> {
     fn spawn_connection(self: &Rc<Self>, accepted: AcceptedConn, guard: ConnGuard) {
         let tasks = self.clone();
         tokio::task::spawn_local(async move {
-            handshake::serve(&tasks.worker, accepted, tasks.phase.clone()).await;
+            serve_connection::serve(&tasks.worker, accepted, tasks.phase.clone()).await;
             drop(guard);
         });
     }

@@ -5,7 +5,7 @@ use std::cell::RefCell;
 use bytes::Bytes;
 use tokio::time::Instant;
 
-use super::connection::HEADER_LIMIT;
+use super::connection_deadline::HEADER_LIMIT;
 use super::date::CurrentDate;
 use super::response_body::ResponseBody;
 

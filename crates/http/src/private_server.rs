@@ -21,7 +21,7 @@ use tokio::sync::{mpsc, watch};
 use tokio::time::Instant;
 
 use super::body::RequestBody;
-use super::connection::HEADER_LIMIT;
+use super::connection_deadline::HEADER_LIMIT;
 use super::connection_slot::Slot;
 use super::handler::{Handler, Request, RequestContext};
 use super::listener::{AcceptOutage, PAUSE_AFTER_ERROR, is_of_one_connection};

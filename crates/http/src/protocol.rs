@@ -49,7 +49,7 @@ fn classify(beginning: &[u8]) -> Option<Protocol> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::connection::{Observed, Observer};
+    use crate::connection_deadline::{Observed, Observer};
 
     struct NoObserver;
 

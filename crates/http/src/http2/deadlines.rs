@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use tokio::time::Instant;
 
-use crate::connection::{LAST_REQUEST_GRACE, MIN_READ_RATE, SendProgress};
+use crate::connection_deadline::{LAST_REQUEST_GRACE, MIN_READ_RATE, SendProgress};
 use crate::options::Timeouts;
 
 /// The state from which [`Deadlines::next_deadline`] is calculated.

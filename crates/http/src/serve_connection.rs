@@ -12,7 +12,7 @@ use tokio::net::TcpStream;
 use tokio::sync::watch;
 
 use super::balance::AcceptedConn;
-use super::connection::{Observed, run_until_deadline, wait_for_shutdown};
+use super::connection_deadline::{Observed, run_until_deadline, wait_for_shutdown};
 use super::connection_slot::{Closing, cost};
 use super::counters::CloseReason;
 use super::handler::PublicHandler;
@@ -20,7 +20,7 @@ use super::http1::timer::ConnTimer;
 use super::private_name::SharedConnHandle;
 use super::protocol::{Protocol, detect};
 use super::refusal::Refusal;
-use super::response_stream::ResponseStream;
+use super::sendfile::ResponseStream;
 use super::shutdown::ShutdownPhase;
 use super::socket::{Peer, Scheme, Trust};
 use super::tls::{Accepted, ServerName, TlsConn};
