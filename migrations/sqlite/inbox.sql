@@ -6,7 +6,7 @@ CREATE TABLE meta (
     value BLOB NOT NULL
 ) STRICT, WITHOUT ROWID;
 
--- The definitions of forms with which submissions were accepted. Rows are never removed: see crates/inbox/src/store/sql/definition.rs.
+-- The definitions of forms with which submissions were accepted. Rows are never removed: see crates/inbox/src/store/sql/form_definition.rs.
 CREATE TABLE definition (
     id   BLOB PRIMARY KEY CHECK (length(id) = 16),                 -- hash of `json`
     form TEXT NOT NULL,

@@ -23,7 +23,7 @@ use super::submission_values;
 use frontdesk_deliver::test_message;
 use frontdesk_forms::text::visible;
 use frontdesk_inbox::change::{Changes, Held, Queued, Released};
-use frontdesk_inbox::removal::DiscardPreview;
+use frontdesk_inbox::discard_preview::DiscardPreview;
 use frontdesk_inbox::store::{
     Annotated, Annotation, Editor, Filter, InboxReader, Retry, Saved, Session, StoreError,
 };

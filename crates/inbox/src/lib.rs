@@ -7,8 +7,8 @@
 #![cfg_attr(test, allow(clippy::disallowed_methods, reason = "tests read clocks and wait"))]
 
 pub mod change;
+pub mod discard_preview;
 pub mod intake;
-pub mod removal;
 pub mod session;
 pub mod store;
 pub mod submission;

@@ -7,10 +7,10 @@
 //! The store recovers from errors: it reconnects, or reopens its file. It never creates a file again that it
 //! has opened: until a file of the same inbox is back, it is unhealthy.
 
-mod canary;
+mod canary_token;
 mod error;
-pub(crate) mod fingerprint;
 pub(crate) mod ids;
+pub(crate) mod keyed_hash;
 mod link_token;
 pub mod lock;
 pub mod notifier;
@@ -34,11 +34,11 @@ use jiff::civil::Date;
 use uuid::Uuid;
 
 use crate::submission::delivery::{Choose, ClaimRequest, Claims, Lease, Route};
-pub use canary::CanaryKey;
+pub use canary_token::CanaryKey;
 pub use error::StoreError;
-pub use fingerprint::{Hash, with_day_prefix};
 use frontdesk_limits::source::RefusedRequests;
 pub use frontdesk_postgres::Server;
+pub use keyed_hash::{Hash, with_day_prefix};
 pub use link_token::LinkToken;
 pub use open::{check_environment, create_if_missing};
 pub use sql::abuse::{Abuse, AgentCount, Decisions, RefusedSource, SignalCount};
@@ -48,24 +48,24 @@ pub use sql::confirmation::confirmation_rule;
 pub use sql::confirmation_mail::{ConfirmationMails, LinkState};
 pub use sql::copy::{Copied, CopyError, copy_inbox};
 pub use sql::discard::{Expired, FormScope, HeldFilter, HeldSummary, SourcePrefix};
-pub use sql::editor::{Editor, Retry};
 pub use sql::flood::{Flood, FormRate, FormRates, NetworkRates};
+pub use sql::inbox_editor::{Editor, Retry};
+pub use sql::inbox_reader::{ChannelState, IdMatch, InboxReader};
 pub use sql::intake::{Accepted, Accepting, HoldCause, NewSubmission, Original, PendingRow, has_channel_for};
 pub use sql::lesson::Lessons;
 pub use sql::listing::Listing;
 pub use sql::note::{MAX_NOTE, MAX_NOTES, Note};
+pub use sql::operator_activity::Readership;
 pub use sql::operator_log::{LogEntry, OperatorAction};
 pub use sql::opinion::OpinionEffect;
-pub use sql::page::SearchPage;
 pub use sql::page_views::{
     MAX_REFERRERS, MAX_VIEW_ROWS, ReferrerCount, ViewCount, ViewCounts, ViewFilter, ViewReport, Views,
 };
 pub use sql::person::PersonSummary;
-pub use sql::read::{ChannelState, IdMatch, InboxReader};
-pub use sql::readership::Readership;
 pub use sql::release_and_remove::Erased;
 pub use sql::rows::{Filter, day, day_number};
 pub use sql::saved_view::{MAX_VIEW_NAME, MAX_VIEWS, Saved, SavedView};
+pub use sql::search_page::SearchPage;
 pub use sql::search_text::SearchText;
 pub use sql::session::{
     LOGIN_LIFETIME, LoginState, MAX_MAILED_LOGINS, NewSession, SESSION_LIFETIME, SESSION_TOUCH_INTERVAL,

@@ -20,7 +20,7 @@ use crate::cli::output::counted;
 use frontdesk_config::Config;
 use frontdesk_forms::text::visible;
 use frontdesk_inbox::change::Changes;
-use frontdesk_inbox::removal::DiscardPreview;
+use frontdesk_inbox::discard_preview::DiscardPreview;
 use frontdesk_inbox::store::{Editor, Filter, InboxReader, MAX_NOTE, Retry, StoreError};
 use frontdesk_inbox::submission::Submission;
 

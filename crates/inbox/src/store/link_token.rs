@@ -6,7 +6,7 @@ use base64::Engine as _;
 use base64::engine::general_purpose::URL_SAFE_NO_PAD;
 use uuid::Uuid;
 
-use super::fingerprint::{Hash, Secret};
+use super::keyed_hash::{Hash, Secret};
 
 const BYTES: usize = 16 + 4 + 16;
 /// The length of a token as text, without [`END`].

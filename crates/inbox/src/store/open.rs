@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use super::error::StoreError;
-use super::fingerprint::Secret;
+use super::keyed_hash::Secret;
 use super::lock::Lock;
 use super::sql::Sql;
 use super::sqlite::files::create_folder;

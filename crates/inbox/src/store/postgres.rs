@@ -15,7 +15,7 @@ use connection::{ConnectionOptions, PgConnection};
 use registration::{Registration, end_all};
 
 use super::error::StoreError;
-use super::fingerprint::Secret;
+use super::keyed_hash::Secret;
 use super::sql::{Sql, collation, values};
 use super::url::DatabaseUrl;
 use frontdesk_postgres::Server;

@@ -22,9 +22,9 @@ use uuid::Uuid;
 
 use self::files::DatabaseFiles;
 use super::error::StoreError;
-use super::fingerprint::Secret;
 use super::ids::Ids;
-use super::sql::definition::StoredDefinitions;
+use super::keyed_hash::Secret;
+use super::sql::form_definition::StoredDefinitions;
 use super::sql::intake;
 use super::sql::intake::{Accepting, UnresolvedCommit};
 use super::sql::transaction::{self, Apply, Change, Transaction};

@@ -9,8 +9,8 @@ use tokio::sync::{Notify, watch};
 use uuid::Uuid;
 
 use super::error::StoreError;
-use super::fingerprint::Secret;
 use super::ids::Ids;
+use super::keyed_hash::Secret;
 use super::sql::intake::{Accepting, UnresolvedCommit};
 use super::sql::transaction::Change;
 use super::sqlite::files::create_folder;

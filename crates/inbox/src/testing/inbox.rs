@@ -8,7 +8,7 @@ use uuid::Uuid;
 
 use crate::intake::batch::{self, BatchConfig, Processed, Screener};
 use crate::intake::{Arrival, Intake, IntakeOptions};
-use crate::store::fingerprint::Secret;
+use crate::store::keyed_hash::Secret;
 use crate::store::sql::Sql;
 use crate::store::sql::transaction::Transaction;
 use crate::store::{Accepted, DatabaseUrl, Store, StoreError, StoreOptions};

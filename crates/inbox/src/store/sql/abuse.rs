@@ -6,7 +6,7 @@ use jiff::tz::TimeZone;
 use serde::Serialize;
 use uuid::Uuid;
 
-use super::read::InboxReader;
+use super::inbox_reader::InboxReader;
 use super::rows::{day_number, first_id_at};
 use super::transaction::Transaction;
 use super::{FromRow as _, from_row, values};

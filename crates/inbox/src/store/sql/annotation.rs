@@ -7,9 +7,9 @@ use jiff::Timestamp;
 use jiff::civil::Date;
 use uuid::Uuid;
 
-use super::editor::Editor;
+use super::inbox_editor::Editor;
+use super::inbox_reader::InboxReader;
 use super::operator_log::OperatorAction;
-use super::read::InboxReader;
 use super::rows::day_number;
 use super::{Bind, FromRow as _, Row, Sql, lesson, values};
 use crate::store::error::StoreError;

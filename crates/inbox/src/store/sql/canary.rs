@@ -4,13 +4,13 @@
 use jiff::Timestamp;
 use serde::{Deserialize, Serialize};
 
+use super::inbox_reader::InboxReader;
 use super::intake::PendingRow;
-use super::read::InboxReader;
 use super::rows::store_meta;
 use super::transaction::Transaction;
 use super::{Sql, values};
 use crate::store::error::StoreError;
-use crate::store::fingerprint::Hash;
+use crate::store::keyed_hash::Hash;
 
 /// The name under which the table `meta` stores the [`CanaryStatus`].
 const STATUS: &str = "canary status";

@@ -8,9 +8,9 @@ use super::deliver::to_millis;
 use super::rows::DAY_IN_MILLISECONDS;
 use super::transaction::Transaction;
 use super::visitor_mail::{CLASSES, MailFate, MailRequest};
-use super::{Sql, definition, release_and_remove, values};
+use super::{Sql, form_definition, release_and_remove, values};
 use crate::store::error::StoreError;
-use crate::store::fingerprint::Hash;
+use crate::store::keyed_hash::Hash;
 use crate::store::link_token::LinkToken;
 use crate::submission::delivery::Route;
 use crate::submission::visitor_mail::{ConfirmationRule, LimitCounts, MailLimit, VisitorMail};
@@ -142,7 +142,7 @@ impl Transaction<'_> {
                 let entry = DueEntry {
                     id: row.get("id")?,
                     form: row.text("form")?,
-                    definition: definition::of_row(tx, row)?,
+                    definition: form_definition::of_row(tx, row)?,
                     fields: row.text("fields")?,
                     received_at: row.get("received_at")?,
                     network: row.get("network")?,

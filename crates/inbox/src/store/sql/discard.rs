@@ -6,7 +6,7 @@ use std::fmt;
 use jiff::Timestamp;
 use uuid::Uuid;
 
-use super::read::{InboxReader, id_range};
+use super::inbox_reader::{InboxReader, id_range};
 use super::rows::{self, Removable, TO_TEAM, first_id_at};
 use super::transaction::Transaction;
 use super::{

@@ -10,7 +10,7 @@ use super::deliver::to_millis;
 use super::transaction::Transaction;
 use super::{FromRow as _, Value, from_row, release_and_remove, values};
 use crate::store::error::StoreError;
-use crate::store::fingerprint::Hash;
+use crate::store::keyed_hash::Hash;
 use crate::submission::delivery::Route;
 
 /// A form with a flood, and the number of submissions that the flood holds.

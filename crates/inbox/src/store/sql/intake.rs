@@ -7,7 +7,7 @@ use jiff::Timestamp;
 use serde_json::json;
 use uuid::Uuid;
 
-use super::definition::{self, StoredDefinitions};
+use super::form_definition::{self, StoredDefinitions};
 use super::opinion::HAS_OPINION;
 use super::original_deliveries::Reach;
 use super::rows::Removable;
@@ -16,7 +16,7 @@ use super::{
     Bind, Dialect, ROWS_AT_A_TIME, Row, Sql, Value, confirmation, pad_keys, release_and_remove, rows, values,
 };
 use crate::store::error::StoreError;
-use crate::store::fingerprint::{Hash, Secret};
+use crate::store::keyed_hash::{Hash, Secret};
 use crate::submission::delivery::{Route, choose};
 use crate::submission::parse_fields;
 use crate::submission::route::reads_fields;
@@ -172,7 +172,7 @@ impl PendingRow {
         let source: Hash = row.get("source")?;
         Ok(PendingRow {
             id: row.get("id")?,
-            definition: definition::of_row(sql, &row)?,
+            definition: form_definition::of_row(sql, &row)?,
             received_at: row.get("received_at")?,
             is_sealed: row.get::<Option<Vec<u8>>>("sealed")?.is_some(),
             source,

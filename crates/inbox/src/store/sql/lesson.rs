@@ -9,12 +9,12 @@ use std::sync::Arc;
 use jiff::Timestamp;
 use uuid::Uuid;
 
-use super::read::InboxReader;
+use super::inbox_reader::InboxReader;
 use super::rows::store_meta;
 use super::transaction::Transaction;
-use super::{Row, Sql, definition, values};
+use super::{Row, Sql, form_definition, values};
 use crate::store::error::StoreError;
-use crate::store::fingerprint::{Hash, Secret};
+use crate::store::keyed_hash::{Hash, Secret};
 use crate::submission::parse_fields;
 use frontdesk_forms::Entry;
 use frontdesk_screening::learned::{Lesson, MAX_AGE, MAX_LESSONS, Teaching, Tokens};
@@ -192,7 +192,7 @@ pub(super) fn teach_discarded(
 /// `judged`, screening's verdict at that time. Returns false, and stores nothing, if the submission has too
 /// little text, its form is unknown or its fields cannot be read; unreadable reasons count as none.
 fn insert(tx: &dyn Sql, teacher: Teacher<'_>, row: &Row, taught: Teaching) -> Result<bool, StoreError> {
-    let Some(form) = definition::of_row(tx, row)? else { return Ok(false) };
+    let Some(form) = form_definition::of_row(tx, row)? else { return Ok(false) };
     let Ok(fields) = parse_fields(row.text("fields")?.as_bytes()) else { return Ok(false) };
     let reasons: Option<String> = row.get("reasons")?;
     let reasons: Vec<ScreeningReason> =

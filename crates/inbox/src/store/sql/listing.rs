@@ -5,9 +5,9 @@ use std::collections::VecDeque;
 use uuid::Uuid;
 
 use super::bind_all;
-use super::page::{WINDOW, condition_among};
-use super::read::InboxReader;
+use super::inbox_reader::InboxReader;
 use super::rows::{Filter, SUBMISSION, filter_condition, read_submission};
+use super::search_page::{WINDOW, condition_among};
 use crate::store::error::StoreError;
 use crate::submission::Submission;
 

@@ -6,9 +6,9 @@ use jiff::Timestamp;
 use uuid::Uuid;
 
 use super::annotation::Annotated;
-use super::editor::Editor;
+use super::inbox_editor::Editor;
+use super::inbox_reader::InboxReader;
 use super::operator_log::OperatorAction;
-use super::read::InboxReader;
 use super::{FromRow as _, from_row, values};
 use crate::store::error::StoreError;
 use frontdesk_forms::text::with_line_feeds;

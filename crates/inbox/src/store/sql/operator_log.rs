@@ -6,7 +6,7 @@
 use jiff::Timestamp;
 use uuid::Uuid;
 
-use super::read::InboxReader;
+use super::inbox_reader::InboxReader;
 use super::{Sql, from_row, values};
 use crate::store::error::StoreError;
 use crate::submission::named_enum;

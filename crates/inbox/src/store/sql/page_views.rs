@@ -8,7 +8,7 @@ use jiff::ToSpan as _;
 use jiff::civil::Date;
 use jiff::tz::TimeZone;
 
-use super::read::InboxReader;
+use super::inbox_reader::InboxReader;
 use super::rows::{DAY_IN_MILLISECONDS, day_number, to_timestamp};
 use super::transaction::Transaction;
 use super::{Bind, FromRow as _, Row, Value, from_row, values};

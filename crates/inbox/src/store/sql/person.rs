@@ -6,11 +6,11 @@
 use jiff::Timestamp;
 use uuid::Uuid;
 
-use super::read::InboxReader;
+use super::inbox_reader::InboxReader;
 use super::rows::SUBMISSION;
 use super::{Dialect, values};
 use crate::store::error::StoreError;
-use crate::store::fingerprint::{Hash, Secret};
+use crate::store::keyed_hash::{Hash, Secret};
 use crate::store::sql::rows::read_submission;
 use crate::submission::Submission;
 

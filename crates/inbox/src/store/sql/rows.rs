@@ -4,7 +4,7 @@ use jiff::Timestamp;
 use jiff::civil::Date;
 use uuid::Uuid;
 
-use super::{Cell, Dialect, Row, Sql, definition, from_row, values};
+use super::{Cell, Dialect, Row, Sql, form_definition, from_row, values};
 use crate::store::error::StoreError;
 use crate::submission::outcome::Recipients;
 use crate::submission::{Confirmation, Hold, Screening, Status, Submission, parse_fields};
@@ -203,7 +203,7 @@ pub(super) fn read_submission(sql: &dyn Sql, row: &Row) -> Result<Submission, St
     Ok(Submission {
         id: row.get("id")?,
         form: row.get("form")?,
-        definition: definition::of_row(sql, row)?,
+        definition: form_definition::of_row(sql, row)?,
         received_at: row.get("received_at")?,
         status: Status::from_name(row.text("status")?).ok_or(StoreError::Damaged("unknown status"))?,
         released_at: row.get("released_at")?,

@@ -1,8 +1,8 @@
 //! Saved views: lists that an operator has saved under a name, for all operators.
 
-use super::editor::Editor;
+use super::inbox_editor::Editor;
+use super::inbox_reader::InboxReader;
 use super::operator_log::OperatorAction;
-use super::read::InboxReader;
 use super::{from_row, values};
 use crate::store::error::StoreError;
 

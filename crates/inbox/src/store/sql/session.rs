@@ -3,9 +3,9 @@
 
 use jiff::{SignedDuration, Timestamp};
 
-use super::editor::Editor;
+use super::inbox_editor::Editor;
+use super::inbox_reader::InboxReader;
 use super::operator_log::OperatorAction;
-use super::read::InboxReader;
 use super::{FromRow as _, Sql, from_row, values};
 use crate::store::error::StoreError;
 

@@ -9,7 +9,7 @@ use jiff::{SignedDuration, Timestamp};
 
 use super::{Dialect, Sql, rows, values};
 use crate::store::error::StoreError;
-use crate::store::fingerprint::Secret;
+use crate::store::keyed_hash::Secret;
 
 /// A change that the writer applies with its next batch. See [`Store::change`](crate::store::Store::change).
 pub(crate) trait Change: Send {

@@ -3,8 +3,8 @@
 use jiff::{SignedDuration, Timestamp};
 use uuid::Uuid;
 
-use super::editor::Editor;
-use super::read::InboxReader;
+use super::inbox_editor::Editor;
+use super::inbox_reader::InboxReader;
 use super::rows::TO_TEAM;
 use super::values;
 use crate::store::error::StoreError;

@@ -8,12 +8,12 @@ use std::time::Duration;
 use jiff::Timestamp;
 use uuid::Uuid;
 
-use super::read::InboxReader;
+use super::inbox_reader::InboxReader;
 use super::rows::{self, DAY_IN_MILLISECONDS, MAX_ROWS};
 use super::transaction::Transaction;
 use super::{Dialect, values};
 use crate::store::error::StoreError;
-use crate::store::fingerprint::Hash;
+use crate::store::keyed_hash::Hash;
 use crate::submission::delivery::Route;
 use crate::submission::visitor_mail::{MailLimit, VisitorMail, VisitorRule};
 use frontdesk_forms::mailbox_identity::{mailbox_key, recipient_domain};

@@ -19,7 +19,7 @@ use rustix::fs::{CWD, RenameFlags, renameat_with};
 use super::files::{self, absolute, file_id, with_suffix};
 use super::{LAYOUT, connect, open_to_read};
 use crate::store::error::StoreError;
-use crate::store::fingerprint::Secret;
+use crate::store::keyed_hash::Secret;
 use crate::store::lock::{self, Lock};
 use frontdesk_process::progress;
 

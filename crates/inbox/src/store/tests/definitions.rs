@@ -79,11 +79,11 @@ fn without_a_stored_definition_the_built_in_one_is_used_or_the_names() {
 fn a_definition_is_stored_by_the_transaction_that_stores_the_submission() {
     let fixture = Fixture::new();
     fixture.store.clone().close();
-    let secret = fingerprint::Secret([7; 32]);
+    let secret = keyed_hash::Secret([7; 32]);
     let jobs = [row(booking("ada@example.com", "bob@example.com"), &fixture.options)];
     let sql = fixture.fresh.sql();
     let append = || {
-        let mut definitions = sql::definition::StoredDefinitions::default();
+        let mut definitions = sql::form_definition::StoredDefinitions::default();
         sql::intake::append(&*sql, &secret, &mut definitions, &jobs, &[Uuid::from_u128(1)])
     };
     let rolled_back = sql.transaction(|| append().and(Err::<(), _>(StoreError::Full)));

@@ -1,7 +1,7 @@
 //! Submissions that are accepted but not processed yet, or that cannot be processed.
 
 use super::*;
-use crate::store::sql::definition::StoredDefinitions;
+use crate::store::sql::form_definition::StoredDefinitions;
 use crate::store::sql::values;
 
 /// Fills the intake as if a process had ended before processing these submissions.
@@ -10,7 +10,7 @@ pub(super) fn pending(fixture: &Fixture, arrivals: &[Arrival]) -> Vec<Uuid> {
         fixture.fresh.sql().one_value("SELECT value FROM meta WHERE name = 'secret'", &[]).unwrap();
     let jobs: Vec<Accepting> =
         arrivals.iter().map(|arrival| row(arrival.clone(), &fixture.options)).collect();
-    let (secret, mut ids) = (fingerprint::Secret(secret), ids::Ids::default());
+    let (secret, mut ids) = (keyed_hash::Secret(secret), ids::Ids::default());
     let ids: Vec<Uuid> = jobs.iter().map(|job| ids.next(job.received_at)).collect();
     sql::intake::append(&*fixture.fresh.sql(), &secret, &mut StoredDefinitions::default(), &jobs, &ids)
         .unwrap();

@@ -8,7 +8,7 @@ use proptest::prelude::*;
 use proptest::sample::Index;
 
 use super::*;
-use crate::store::sql::definition::StoredDefinitions;
+use crate::store::sql::form_definition::StoredDefinitions;
 use crate::store::sql::{Cell, Dialect, Sql, intake, values};
 use frontdesk_forms::Extras;
 use frontdesk_screening::{Origin, RequestFacts};
@@ -75,7 +75,7 @@ fn event() -> impl Strategy<Value = Event> {
 struct Inbox {
     options: Options,
     fresh: Fresh,
-    secret: fingerprint::Secret,
+    secret: keyed_hash::Secret,
 }
 
 impl Inbox {
@@ -87,7 +87,7 @@ impl Inbox {
         let mut options = options;
         options.intake.duplicate_window = WINDOW;
         options.intake.form_quota = form_quota;
-        Inbox { options, fresh, secret: fingerprint::Secret([7; 32]) }
+        Inbox { options, fresh, secret: keyed_hash::Secret([7; 32]) }
     }
 
     fn accept(&self, sql: &dyn Sql, arrivals: &[(Uuid, Arrival)]) {
@@ -151,7 +151,7 @@ fn survives(inbox: &Inbox, id: Uuid, arrival: &Arrival, channel: Option<&str>) {
         .unwrap();
     if let Some(held_at) = row.get::<Option<i64>>("held_at").unwrap() {
         assert!(facts.extras.honeypot, "a submission without the honeypot is held");
-        assert_eq!(row.get::<fingerprint::Hash>("source").unwrap(), inbox.secret.source(arrival.source));
+        assert_eq!(row.get::<keyed_hash::Hash>("source").unwrap(), inbox.secret.source(arrival.source));
         assert!(held_at >= arrival.received_at.as_millisecond(), "it counts as held since its arrival");
     }
     if facts.extras.honeypot {

@@ -390,7 +390,8 @@ fn the_statements_of_a_page_use_indexes() {
         Filter { form: Some("contact".to_owned()), ..Filter::default() },
     ];
     for filter in &filters {
-        for statement in sql::page::statements(filter).into_iter().filter(|it| it.contains("WHERE form = ?1"))
+        for statement in
+            sql::search_page::statements(filter).into_iter().filter(|it| it.contains("WHERE form = ?1"))
         {
             let plan = plans::plan(&connection, &statement).concat();
             let index =
@@ -402,7 +403,7 @@ fn the_statements_of_a_page_use_indexes() {
     for is_done in [None, Some(true), Some(false)] {
         for status in Status::ALL.into_iter().map(Some).chain([None]) {
             let filter = Filter { status, is_done, ..Filter::default() };
-            for statement in sql::page::statements(&filter) {
+            for statement in sql::search_page::statements(&filter) {
                 for step in plans::plan(&connection, &statement) {
                     let is_scan = step.starts_with("SCAN")
                         && !step.contains("USING")

@@ -1,8 +1,8 @@
 //! Changes to many submissions run in bounded transactions, and new submissions are accepted between them.
 
 use super::*;
-use crate::store::sql::definition::StoredDefinitions;
-use crate::store::sql::editor::Selected;
+use crate::store::sql::form_definition::StoredDefinitions;
+use crate::store::sql::inbox_editor::Selected;
 use crate::store::sql::{intake, values};
 use crate::submission::delivery::Capacity;
 use crate::submission::outcome::Cause;
@@ -264,7 +264,7 @@ fn a_batch_has_fewer_submissions_where_they_are_large() {
         (20, 0),
         "processing continues until nothing is left"
     );
-    let secret = fingerprint::Secret([7; 32]);
+    let secret = keyed_hash::Secret([7; 32]);
     let jobs: Vec<Accepting> = (20..40).map(|n| row(large(n), &fixture.options)).collect();
     fixture.store.close();
     let ids: Vec<Uuid> = (0..20).map(|n| Uuid::from_u128(u128::MAX - 20 + n)).collect();
@@ -289,7 +289,7 @@ fn a_batch_has_fewer_submissions_where_they_are_large() {
 #[test]
 fn a_batch_is_processed_by_a_configuration_at_least_as_new_as_its_rows() {
     let fixture = Fixture::new();
-    let secret = fingerprint::Secret([7; 32]);
+    let secret = keyed_hash::Secret([7; 32]);
     let sql = fixture.fresh.sql();
     fixture.store.close();
     let accept = |message: &str, id: u128| {
@@ -318,7 +318,7 @@ fn a_batch_is_processed_by_a_configuration_at_least_as_new_as_its_rows() {
 #[test]
 fn a_row_that_is_erased_while_it_is_screened_stays_erased() {
     let fixture = Fixture::in_file();
-    let secret = fingerprint::Secret([7; 32]);
+    let secret = keyed_hash::Secret([7; 32]);
     fixture.store.close();
     let sql = fixture.fresh.sql();
     let jobs: Vec<Accepting> =

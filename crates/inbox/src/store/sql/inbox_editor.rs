@@ -19,7 +19,7 @@ use super::{
     Cell, FromRow as _, Sql, bind_all, confirmation, lesson, release_and_remove, transaction, values,
 };
 use crate::store::error::StoreError;
-use crate::store::fingerprint::{Hash, Secret};
+use crate::store::keyed_hash::{Hash, Secret};
 use crate::store::url::DatabaseUrl;
 use crate::store::{open, sqlite};
 use crate::submission::delivery::Route;

@@ -7,7 +7,7 @@ use base64::engine::general_purpose::URL_SAFE_NO_PAD;
 use jiff::{SignedDuration, Timestamp};
 use uuid::Uuid;
 
-use super::fingerprint::{Hash, Secret};
+use super::keyed_hash::{Hash, Secret};
 
 /// The size of a token in bytes: a nonce, the expiry time and a signature.
 const BYTES: usize = 16 + 4 + 16;

@@ -6,7 +6,7 @@
 
 use uuid::Uuid;
 
-use super::read::InboxReader;
+use super::inbox_reader::InboxReader;
 use super::rows::{Filter, SUBMISSION, day_number, filter_condition, first_id_at, read_submission, to_team};
 use super::search_text::SearchText;
 use super::{Cell, Dialect, Value, bind_all, values};

@@ -2,7 +2,7 @@
 
 use jiff::Timestamp;
 
-use super::read::InboxReader;
+use super::inbox_reader::InboxReader;
 use super::{rows, values};
 use crate::store::error::StoreError;
 

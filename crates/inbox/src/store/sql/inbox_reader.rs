@@ -11,7 +11,7 @@ use uuid::Uuid;
 use super::encrypt::has_nothing_to_deliver;
 use super::flood::Flood;
 use super::rows::{self, Filter, SUBMISSION, filter_condition, read_submission};
-use super::{Bind, Cell, FromRow, Row, Sql, bind_all, collation, definition, from_row, values};
+use super::{Bind, Cell, FromRow, Row, Sql, bind_all, collation, form_definition, from_row, values};
 use crate::store::error::StoreError;
 use crate::store::open;
 use crate::store::url::DatabaseUrl;
@@ -189,7 +189,7 @@ impl InboxReader {
     /// first. Includes those whose submissions have all been removed. Omits those that this version cannot
     /// read.
     pub fn definitions(&self) -> Result<Vec<&'static Form>, StoreError> {
-        definition::all(&*self.sql)
+        form_definition::all(&*self.sql)
     }
 
     /// The number of submissions to each form, processed or not, by form name. Reads all rows.
