@@ -7,13 +7,13 @@
 
 pub mod disk_file;
 mod file_list;
-mod fingerprint;
+mod fingerprinted_names;
 pub mod media_type;
 mod publication;
 mod template_syntax;
 
 pub use file_list::{FileChanged, FoundFile, MAX_FILE_BYTES, ServedFolders, open_unchanged};
-pub use fingerprint::is_fingerprinted;
+pub use fingerprinted_names::is_fingerprinted;
 pub use publication::{
     Audience, ContentMark, Exclusion, ExclusionReason, PrivatePath, Publication, PublicationOptions,
     PublicationResult, examine, find_containing_folder, resolve_path,

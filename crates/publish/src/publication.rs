@@ -5,21 +5,21 @@
 //! editor backups and private keys, are published only if `site.publish` lists them.
 
 mod access_rules;
-mod content;
 mod hosting;
 mod pattern;
 mod private;
+mod private_content;
 
 use std::fmt;
 use std::path::{Path, PathBuf};
 
 pub(crate) use self::access_rules::{find_access_rule, may_restrict_access};
-pub(crate) use self::content::is_inbox;
-pub use self::content::{ContentMark, examine};
 pub(crate) use self::hosting::{HostingFile, has_programs, has_settings};
 use self::pattern::PathPattern;
 pub(crate) use self::private::PrivateFiles;
 pub use self::private::{PrivatePath, find_containing_folder, resolve_path};
+pub(crate) use self::private_content::is_inbox;
+pub use self::private_content::{ContentMark, examine};
 use frontdesk_fault::{Fault, Placed};
 use frontdesk_forms::text::visible;
 
@@ -168,7 +168,9 @@ pub(crate) fn exclusion_by_name(name: &str, is_folder: bool, siblings: Siblings)
         () if ends_with(&KEY_FILES) => Some(ExclusionReason::KeyFile),
         () if ends_with(&SERVER_CODE) => Some(ExclusionReason::ServerCode),
         // Exclude databases, but not pages about them, such as `book.sqlite3.html`.
-        () if lower.contains(".sqlite") && !content::is_document(&lower) => Some(ExclusionReason::Database),
+        () if lower.contains(".sqlite") && !private_content::is_document(&lower) => {
+            Some(ExclusionReason::Database)
+        }
         () => None,
     }
 }

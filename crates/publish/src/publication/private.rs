@@ -10,7 +10,7 @@ use std::sync::OnceLock;
 
 use blake3::Hash;
 
-use super::content::is_certificate;
+use super::private_content::is_certificate;
 
 /// A map without protection against keys that an attacker chooses: visitors do not choose these keys.
 type HashMap<K, V> = std::collections::HashMap<K, V, foldhash::fast::RandomState>;
