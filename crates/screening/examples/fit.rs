@@ -22,7 +22,7 @@ use std::sync::Arc;
 
 use frontdesk_forms::{CONTACT, parse};
 use frontdesk_screening::{
-    FeatureKind, Lexicon, ScreeningOptions, SiteProfile, TokenizedText, find_features, wording,
+    FeatureKind, Lexicon, ScreeningOptions, SiteProfile, TokenizedText, find_features, wording_model,
 };
 use serde_json::{Value, json};
 
@@ -97,7 +97,7 @@ fn read_author(
         let features =
             features.iter().map(|(name, weight)| (names[name], f64::from(*weight) / 4.0)).collect();
         let message = row["message"].as_str().unwrap_or_default();
-        let sequences = wording::sequences(message);
+        let sequences = wording_model::sequences(message);
         let sequences = if sequences.len() < 60 { Vec::new() } else { sequences };
         let strength = 1.0 / (sequences.len().max(1) as f64).sqrt();
         Some(Text {
@@ -261,7 +261,7 @@ fn write(folder: &Path, base: f64, points: &HashMap<&str, f64>, sequences: &[f64
     };
     let text: String = text.lines().map(line).collect();
     std::fs::write(file, text).expect("features.toml is written");
-    let weight = |weight: &f64| (weight * wording::WEIGHT_UNIT).round().clamp(-127.0, 127.0) as i8;
+    let weight = |weight: &f64| (weight * wording_model::WEIGHT_UNIT).round().clamp(-127.0, 127.0) as i8;
     let bytes: Vec<u8> = sequences.iter().map(|sequence| weight(sequence).cast_unsigned()).collect();
     std::fs::write(folder.join("wording.bin"), bytes).expect("wording.bin is written");
 }

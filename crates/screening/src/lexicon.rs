@@ -12,7 +12,7 @@ use serde::Deserialize;
 
 use super::fault::LexiconFault;
 use super::features::{self, FeatureId, FeatureKind, FeatureSet, Shape};
-use super::text::{PREFIX_LENGTHS, Token, Tokenizer, Word, extend_hash};
+use super::tokenizer::{PREFIX_LENGTHS, Token, Tokenizer, Word, extend_hash};
 
 /// The built-in files of the lexicon, one for each language, with their names and contents.
 pub(super) const BUILT_IN: [(&str, &str); 22] = [

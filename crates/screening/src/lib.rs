@@ -11,22 +11,22 @@
 
 #![cfg_attr(test, allow(clippy::disallowed_methods, reason = "tests read clocks"))]
 
-mod domains;
+mod domain_lists;
 mod fault;
 mod features;
 pub mod learned;
 mod lexicon;
 mod offer;
 mod origin;
-mod profile;
 mod repeats;
+mod site_profile;
 #[cfg(test)]
 mod tests;
-mod text;
 mod text_signals;
+mod tokenizer;
 mod tokens;
 pub mod verdict;
-pub mod wording;
+pub mod wording_model;
 
 use std::hash::Hash;
 use std::sync::Arc;
@@ -34,16 +34,16 @@ use std::time::{Duration, Instant};
 
 use serde::{Deserialize, Serialize};
 
-pub use domains::{Domains, NotADomain};
+pub use domain_lists::{Domains, NotADomain};
 pub use fault::LexiconFault;
 pub use features::FeatureKind;
 use learned::{LearnedModel, Resemblance, Tokens};
 pub use lexicon::Lexicon;
 pub use origin::Origin;
-pub use profile::SiteProfile;
 pub use repeats::Repeats;
-pub use text::TokenizedText;
+pub use site_profile::SiteProfile;
 use text_signals::{Findings, SignalFinding, full_strength_if};
+pub use tokenizer::TokenizedText;
 pub use tokens::TokenKey;
 
 use crate::verdict::{ScreeningReason, ScreeningVerdict, Signal};
@@ -253,7 +253,7 @@ pub fn lesson_tokens(
     key: &TokenKey,
 ) -> Option<Tokens> {
     const MIN_WORDS: usize = 4;
-    let words = text.message().iter().filter(|token| matches!(token, text::Token::Word(_))).count();
+    let words = text.message().iter().filter(|token| matches!(token, tokenizer::Token::Word(_))).count();
     let options = ScreeningOptions { lexicon: lexicon.clone(), ..ScreeningOptions::default() };
     let features = text_signals::weigh_features(text, &options);
     (words >= MIN_WORDS).then(|| tokens::collect(text, &features.names(lexicon), points, key))
@@ -374,7 +374,7 @@ fn find_sender_signals(address: &str, options: &ScreeningOptions, findings: &mut
     });
     findings.add(
         Signal::Disposable,
-        full_strength_if(domains::is_disposable(domain, &options.disposable)),
+        full_strength_if(domain_lists::is_disposable(domain, &options.disposable)),
         || format!("disposable address at {}", name()),
     );
 }

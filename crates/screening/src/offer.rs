@@ -2,7 +2,7 @@
 
 use super::features::{FeatureId, FeatureKind, Shape};
 use super::lexicon::{FULL_WEIGHT, Lexicon};
-use super::profile::SiteProfile;
+use super::site_profile::SiteProfile;
 
 /// Maximum number of points of a text that is an offer.
 pub(super) const MAX_POINTS: u32 = 80;

@@ -15,7 +15,7 @@ use std::hash::{BuildHasher, Hash};
 use std::sync::{Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
-use super::text::{Token, TokenizedText};
+use super::tokenizer::{Token, TokenizedText};
 
 /// How long a message is remembered after it was last seen.
 pub const WINDOW: Duration = Duration::from_hours(24);

@@ -2,14 +2,14 @@
 
 use std::sync::LazyLock;
 
-use super::domains::{Domains, sorted_lines_contain};
+use super::domain_lists::{Domains, sorted_lines_contain};
 use super::features::Shape;
 use super::lexicon::{Words, split_words};
 use super::offer::{MAX_POINTS, Offer, Weights};
-use super::profile::SiteProfile;
-use super::text::{Markup, TextLink, Token, TokenizedText, Tokenizer};
+use super::site_profile::SiteProfile;
+use super::tokenizer::{Markup, TextLink, Token, TokenizedText, Tokenizer};
 use crate::verdict::Signal;
-use crate::{ScreeningOptions, wording};
+use crate::{ScreeningOptions, wording_model};
 use frontdesk_forms::mailbox_identity::is_provider;
 use frontdesk_forms::{Entry, FieldKind};
 
@@ -45,7 +45,7 @@ const MESSENGERS: [&str; 7] =
 /// The hashes of the names of messengers.
 static MESSENGER_NAMES: LazyLock<[u64; 5]> = LazyLock::new(|| {
     let hash = |name| split_words(name).first().map(|word| word.hash).unwrap_or_default();
-    wording::MESSENGERS.map(hash)
+    wording_model::MESSENGERS.map(hash)
 });
 
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -306,7 +306,7 @@ fn is_question(text: &str) -> bool {
 fn wording_odds(entry: &Entry) -> i32 {
     let is_long = |name: &str| entry.kind(name) == Some(FieldKind::Multiline);
     let texts = entry.texts().filter(|(name, _)| is_long(name)).map(|(_, text)| text);
-    wording::odds(texts).unwrap_or_default()
+    wording_model::odds(texts).unwrap_or_default()
 }
 
 /// Counts of a text's long words.

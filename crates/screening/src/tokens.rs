@@ -7,7 +7,7 @@ use std::hash::BuildHasherDefault;
 use siphasher::sip::SipHasher13;
 
 use super::learned::{MAX_TOKENS, TokenHasher, Tokens, WORD};
-use super::text::{Token, TokenizedText};
+use super::tokenizer::{Token, TokenizedText};
 
 /// The secret key for hashing a database's tokens: without it, hashing a dictionary reveals no words.
 pub type TokenKey = [u8; 16];

@@ -5,7 +5,7 @@ use std::collections::HashMap;
 
 use super::features::{FeatureId, FeatureKind};
 use super::lexicon::{FULL_WEIGHT, Lexicon, Words};
-use super::text::{Token, Tokenizer, Word};
+use super::tokenizer::{Token, Tokenizer, Word};
 
 /// Maximum number of frequent words that are kept.
 const MAX_WORDS: usize = 300;
