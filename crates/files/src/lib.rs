@@ -3,11 +3,11 @@
 #![cfg_attr(test, allow(clippy::disallowed_methods, reason = "tests read clocks and wait"))]
 
 mod compression;
-mod encodings;
+mod encoding_cache;
 mod file;
 
 pub use compression::{Effort, Encoded, encode, gzip_size_after, is_served_from_disk};
-pub use encodings::{Encodings, encode_strongly};
+pub use encoding_cache::{Encodings, encode_strongly};
 pub use file::{
     Blob, CACHE_SLOTS, Cache, EncodedBody, File, cors_header, document_version, fingerprint, noindex_header,
 };

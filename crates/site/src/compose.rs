@@ -8,17 +8,17 @@ use http::header::CONTENT_SECURITY_POLICY;
 use super::document::{Document, PageKind};
 use super::file::{Blob, Cache, File, cors_header};
 use super::html::rewrite_links;
+use super::image_variants::insert_variants;
 use super::language::Language;
 use super::options::PagesOptions;
 use super::page_bodies::{Bodies, Content};
-use super::page_files::LaidOutPage;
 use super::path::{self, encode};
+use super::rendered_pages::LaidOutPage;
 use super::site::{FEED_LENGTH, Page, PageSummary, Redirect, Role, Site, SiteEntry};
 use super::site_files::Asset;
 use super::structure::{Structure, StructureInputs};
 use super::translations::LanguageLink;
 use super::twin;
-use super::variants::insert_variants;
 use frontdesk_publish::media_type::media_type_of;
 
 /// Composes the site, without a build's files and generated resources. `pages` are in the order of

@@ -34,9 +34,9 @@ mod page_bodies;
 // Layout: the theme, its words, and the variables of its templates.
 mod brand;
 mod layout;
-mod page_files;
 mod placeholder;
 mod related_pages;
+mod rendered_pages;
 mod search;
 mod site_context;
 mod theme;
@@ -59,10 +59,10 @@ mod redirects;
 
 // Responses: paths, representations, encodings, and generated files.
 mod content_signals;
+mod image_variants;
 mod live_reload;
 mod path_registry;
 pub mod resources;
-mod variants;
 
 #[cfg(debug_assertions)]
 pub mod fuzzing;

@@ -13,7 +13,7 @@ mod forms;
 mod headers;
 mod home_page;
 mod html_pages;
-mod urls;
+mod url_faults;
 
 use std::collections::{BTreeMap, HashMap, HashSet};
 use std::convert::Infallible;
@@ -36,7 +36,7 @@ use self::converter::PageConverter;
 use self::forms::FormTexts;
 use self::headers::{HTML_TYPES, apply_to_rewrites, html_headers};
 use self::html_pages::{Fragment, HtmlPage, separate_fragments};
-use self::urls::{find_missing_base, report_shadowed};
+use self::url_faults::{find_missing_base, report_shadowed};
 use super::file::{Blob, Cache, File, cors_header, document_version, noindex_header};
 use super::header_rules::{at_path, restrict_content_type, with_headers, with_noindex};
 use super::live_reload::{add_reload_script, end_of_head, insert_at};

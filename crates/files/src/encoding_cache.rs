@@ -1,9 +1,9 @@
 //! An on-disk cache of strong encodings (`Effort::Strong`), filled by a background thread.
 //!
 //! Each body has one file, named after the body's hash. Variants of images are in the same folder
-//! (`variants.rs`). Files are replaced atomically. Each file ends with a hash of the bytes before it, and a
-//! damaged file is treated as missing. The folder can be removed at any time. If the folder is not writable,
-//! the bodies are encoded again at every start.
+//! (`image_variants.rs`). Files are replaced atomically. Each file ends with a hash of the bytes before it,
+//! and a damaged file is treated as missing. The folder can be removed at any time. If the folder is not
+//! writable, the bodies are encoded again at every start.
 
 use std::collections::HashSet;
 use std::fs;
