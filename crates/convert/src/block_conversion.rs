@@ -2,14 +2,14 @@
 
 use super::answer_symbols::drawn_checkbox;
 use super::code;
-use super::document;
 use super::documentation_markup;
 use super::dom::{Dom, NodeId, Tag, collapse};
 use super::inline::{Emphasis, Inline};
-use super::inline_reader::{Kind, Parts};
+use super::inline_markdown_parts::{Kind, Parts};
 use super::list_numbers::{ItemNumbers, number_attribute};
 use super::main_content::leads_around;
 use super::markdown_block::{Block, Item, List};
+use super::markdown_document;
 use super::math::{self, Formula};
 use super::media;
 use super::omission_rule::Rule;
@@ -492,7 +492,7 @@ impl Converter<'_> {
                     inline.add_link(&address, label);
                     blocks.push(Block::Paragraph(inline.finish_line()));
                 }
-                None => document::add_link(blocks, &address),
+                None => markdown_document::add_link(blocks, &address),
             }
         }
     }

@@ -7,7 +7,7 @@ use super::dom::{DOCUMENT, Dom, FOR_SCREEN_READERS, NodeId, Tag, clip, count_let
 use super::media;
 use super::omission_rule::Rule;
 use super::panels::{Panels, follows_control, is_closed_panel, is_hidden_page};
-use super::visible_text;
+use super::text_corrections;
 use html5ever::Attribute;
 use std::collections::{HashMap, HashSet};
 use url::Url;
@@ -47,8 +47,8 @@ pub(super) fn count_page_letters(dom: &Dom, limit: usize) -> usize {
 }
 
 /// Removes scripts, styles and other elements that browsers never show, except the TeX of formulas; in an
-/// `<svg>`, only scripts. Replaces each `<noscript>` with its fallback, and the texts that [`visible_text`]
-/// corrects.
+/// `<svg>`, only scripts. Replaces each `<noscript>` with its fallback, and the texts that
+/// [`text_corrections`] corrects.
 pub(super) fn remove_invisible(dom: &mut Dom, root: NodeId, is_article: bool) {
     let invisible = dom.outermost(root, |id| match dom.tag(id) {
         Tag::Style | Tag::Template | Tag::Head | Tag::Link | Tag::Meta | Tag::Title => {
@@ -61,10 +61,10 @@ pub(super) fn remove_invisible(dom: &mut Dom, root: NodeId, is_article: bool) {
         dom.detach(id);
     }
     show_fallbacks(dom, root, is_article);
-    visible_text::show_final_numbers(dom, root);
-    visible_text::show_dates(dom, root);
-    visible_text::mark_check_lists(dom, root);
-    visible_text::merge_spoken_copies(dom, root);
+    text_corrections::show_final_numbers(dom, root);
+    text_corrections::show_dates(dom, root);
+    text_corrections::mark_check_lists(dom, root);
+    text_corrections::merge_spoken_copies(dom, root);
 }
 
 /// Replaces each `<noscript>` with its content, which is for readers without scripts. Of a `<noscript>`

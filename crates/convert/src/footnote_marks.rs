@@ -1,8 +1,8 @@
 //! Removes the numbers of footnotes and their backlinks to the text.
 
 use super::dom::{Data, Dom, NodeId, Tag};
+use super::footnote_numbers::{bold_start, first_text, is_isotope, numbered_text};
 use super::footnote_references::{fragment, is_marked_as_back, with_ascii_digits};
-use super::note_numbers::{bold_start, first_text, is_isotope, numbered_text};
 use super::omission_rule::Rule;
 use std::collections::HashSet;
 

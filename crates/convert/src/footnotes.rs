@@ -2,13 +2,13 @@
 
 use super::code::is_verse;
 use super::dom::{Data, Dom, NodeId, Tag};
+use super::footnote_blocks::divide_notes;
 use super::footnote_marks::{NUMBER_CLASSES, remove_back_links, remove_number};
+use super::footnote_numbers::{RaisedNumber, is_aside, notes_in_asides, raised_numbers, starting_number};
 use super::footnote_references::{
     Ids, MAX_NAME, fragment, is_alone_in_parent, is_marked_as_back, is_named_as_note, is_repeated_reference,
     leads_to_own_place, note_name, note_number, reference_number, reference_target, whole_reference,
 };
-use super::note_blocks::divide_notes;
-use super::note_numbers::{RaisedNumber, is_aside, notes_in_asides, raised_numbers, starting_number};
 use super::omission_rule::Rule;
 use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
 

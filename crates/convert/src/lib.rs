@@ -3,20 +3,20 @@
 //! articles.
 //!
 //! A conversion goes through these stages. They share the tree (`dom`, `omission_rule`, `select`, `measure`)
-//! and the Markdown (`markdown_block`, `inline`, `inline_reader`, `autolink`).
+//! and the Markdown (`markdown_block`, `inline`, `inline_markdown_parts`, `autolink`).
 //!
-//! 1. `parse` builds the tree. `inline_code` and `metadata` read the inline code and the metadata of the
-//!    page.
-//! 2. `templates`, `markdown_source`, `embeds`, `mail_addresses`, `clean` and `visible_text` change the tree
-//!    to what visitors see.
+//! 1. `parse` builds the tree. `inline_scripts` and `metadata` read the inline scripts and the metadata of
+//!    the page.
+//! 2. `templates`, `markdown_source`, `embeds`, `mail_addresses`, `clean` and `text_corrections` change the
+//!    tree to what visitors see.
 //! 3. `main_content` finds the main region; `article` guesses the one of a page of another site.
 //! 4. `footnotes` takes the notes out of the text, with `footnote_references`, `footnote_marks`,
-//!    `note_blocks` and `note_numbers`.
+//!    `footnote_blocks` and `footnote_numbers`.
 //! 5. `phrasing` and `block_conversion` convert the region to blocks, with readers for the markup of
 //!    generators: `documentation_markup`, `answer_symbols`, `code`, `math`, `media` and `table`. `spacing`
 //!    decides where the layout of a page separates words.
 //! 6. `omitted_text` compares the text of the blocks with that of the region.
-//! 7. `document` gives the blocks one title, and `writer` writes them.
+//! 7. `markdown_document` gives the blocks one title, and `writer` writes them.
 
 mod answer_symbols;
 mod article;
@@ -25,31 +25,32 @@ mod block_conversion;
 mod clean;
 mod code;
 mod decode;
-mod document;
 mod documentation_markup;
 mod dom;
 mod embeds;
+mod flat_lists;
+mod footnote_blocks;
 mod footnote_marks;
+mod footnote_numbers;
 mod footnote_references;
 mod footnotes;
 mod html_tree;
 mod inline;
-mod inline_code;
-mod inline_reader;
+mod inline_markdown_parts;
+mod inline_scripts;
 mod language_tag;
 mod latexml;
 mod list_numbers;
 mod mail_addresses;
 mod main_content;
 mod markdown_block;
+mod markdown_document;
 mod markdown_source;
 mod math;
 mod mathml;
 mod measure;
 mod media;
 mod metadata;
-mod note_blocks;
-mod note_numbers;
 mod omission_rule;
 mod omitted_text;
 mod other_content;
@@ -62,15 +63,14 @@ mod spacing;
 mod table;
 mod tag_scan;
 mod templates;
+mod text_corrections;
 mod titles;
-mod visible_text;
-mod word_list;
 mod writer;
 
 pub use decode::{declared_encoding, decode_html};
-pub use document::is_fragment;
 pub use html_tree::{HtmlElement, HtmlTree};
-pub use inline_code::Embedded;
+pub use inline_scripts::Embedded;
+pub use markdown_document::is_fragment;
 pub use metadata::{Metadata, forbids_index};
 pub use omission_rule::Rule;
 pub use omitted_text::{Loss, Omission};
@@ -224,7 +224,7 @@ pub fn convert(html: &str, options: &Options) -> Converted {
     embeds::show_embeds(&mut dom);
     mail_addresses::show_mail_addresses(&mut dom);
 
-    let is_fragment = document::is_fragment(html) && options.main.is_none();
+    let is_fragment = markdown_document::is_fragment(html) && options.main.is_none();
     let mut is_selected = false;
     let root = if is_fragment {
         let body = dom.body();
@@ -254,18 +254,19 @@ pub fn convert(html: &str, options: &Options) -> Converted {
     let omissions = if options.explain { omitted_text::list_omissions(&dom, root) } else { Vec::new() };
 
     if !is_fragment {
-        document::tidy_blocks(&mut blocks);
+        markdown_document::tidy_blocks(&mut blocks);
     }
     let limit = html.len().saturating_mul(MAX_EXPANSION).saturating_add(MIN_OUTPUT);
-    let link_blocks = document::remove_boilerplate(&mut blocks, &options.boilerplate, limit);
-    let has_title_as_heading = metadata.title.as_ref().is_some_and(|t| document::add_title(&mut blocks, t));
+    let link_blocks = markdown_document::remove_boilerplate(&mut blocks, &options.boilerplate, limit);
+    let has_title_as_heading =
+        metadata.title.as_ref().is_some_and(|t| markdown_document::add_title(&mut blocks, t));
     if !is_fragment {
-        document::keep_one_title(&mut blocks);
+        markdown_document::keep_one_title(&mut blocks);
     }
     let mut markdown = writer::write_markdown(&blocks, limit);
     // Agents do not follow `<meta>` redirects, so the page links to its target.
     if let Some(target) = metadata.redirect.as_ref().filter(|to| !markdown.contains(&format!("]({to})"))) {
-        document::add_link(&mut blocks, target);
+        markdown_document::add_link(&mut blocks, target);
         markdown = writer::write_markdown(&blocks, limit);
     }
     let is_truncated = dom.is_truncated || markdown.len() > limit;

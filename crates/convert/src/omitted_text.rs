@@ -2,7 +2,7 @@
 //! other text of the main region is in it.
 
 use super::dom::{Dom, NodeId, clip, collapse, count_letters};
-use super::inline_reader::{Kind, Parts};
+use super::inline_markdown_parts::{Kind, Parts};
 use super::markdown_block::Block;
 use super::omission_rule::Rule;
 use memchr::memmem;

@@ -2,7 +2,7 @@
 //! writes, and values that a page has twice, for the screen and for screen readers. Also reads check marks.
 
 use super::dom::{Data, Dom, FOR_SCREEN_READERS, NodeId, Tag};
-use super::note_numbers::first_text;
+use super::footnote_numbers::first_text;
 use super::omission_rule::Rule;
 
 /// Words in the names of `data-` attributes that hold the final number of a counter, as in `data-target`.

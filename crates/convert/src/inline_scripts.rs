@@ -1,4 +1,4 @@
-//! Collects a page's inline code, which its content security policy permits by hash. Styles are no code.
+//! Collects a page's inline scripts and event handlers, which its content security policy permits by hash.
 
 use std::collections::BTreeSet;
 

@@ -1,4 +1,4 @@
-//! Reads the inline Markdown that the converter wrote.
+//! Divides the inline Markdown that the converter wrote into parts: text, code, images, tags and links.
 
 /// The kind of a part of inline Markdown.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
