@@ -9,7 +9,7 @@
 
 pub mod canary;
 pub mod channel;
-mod confirmations;
+mod delivery_confirmations;
 pub mod digest;
 pub mod dispatch;
 mod handover;

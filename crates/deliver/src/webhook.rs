@@ -9,7 +9,7 @@
 
 pub mod answer;
 pub mod body;
-mod chat;
+mod chat_filters;
 pub mod service;
 mod text;
 

@@ -27,7 +27,7 @@ use tokio::task::{JoinSet, LocalSet};
 
 use super::canary::{CanaryLink, OpenChannel};
 use super::channel::{Channel, ChannelOptions, TransportOptions};
-pub use super::confirmations::Confirmations;
+pub use super::delivery_confirmations::Confirmations;
 use super::dispatch::{Dispatcher, HealthChange};
 use super::handover::Handover;
 use super::maildir;

@@ -14,7 +14,7 @@ use minijinja::{Environment, Error, ErrorKind};
 use serde_json::{Map, Value, json};
 use uuid::Uuid;
 
-use super::chat;
+use super::chat_filters;
 use super::service::ChatService;
 use super::text::notification_text;
 use crate::notification::{Notification, Topic};
@@ -129,16 +129,16 @@ impl Template {
             output.write_str(&text).map_err(Error::from)
         });
         environment.add_filter("shorten", |text: TemplateValue, limit: usize| {
-            chat::shorten(&value_to_text(&text), limit)
+            chat_filters::shorten(&value_to_text(&text), limit)
         });
         environment.add_filter("slack", |text: TemplateValue, limit: Option<usize>| {
-            chat::slack(&value_to_text(&text), limit.unwrap_or(usize::MAX))
+            chat_filters::slack(&value_to_text(&text), limit.unwrap_or(usize::MAX))
         });
         environment.add_filter("markdown", |text: TemplateValue, limit: Option<usize>| {
-            chat::markdown(&value_to_text(&text), limit.unwrap_or(usize::MAX))
+            chat_filters::markdown(&value_to_text(&text), limit.unwrap_or(usize::MAX))
         });
-        environment.add_filter("inert", |text: TemplateValue| chat::inert(&value_to_text(&text)));
-        environment.add_filter("fence", |text: TemplateValue| chat::fence(&value_to_text(&text)));
+        environment.add_filter("inert", |text: TemplateValue| chat_filters::inert(&value_to_text(&text)));
+        environment.add_filter("fence", |text: TemplateValue| chat_filters::fence(&value_to_text(&text)));
         environment
             .add_template_owned(NAME, source.to_owned())
             .map_err(|error| describe_template_error(&error))?;

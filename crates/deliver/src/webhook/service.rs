@@ -11,7 +11,7 @@ use jiff::Timestamp;
 use serde_json::{Value, json};
 
 use super::answer::{self, LONGEST_RETRY_AFTER};
-use super::chat;
+use super::chat_filters;
 use super::text::{details_text, notification_text};
 use crate::notification::{Notification, Topic};
 use frontdesk_fetch::FetchResponse;
@@ -71,7 +71,7 @@ impl ChatService {
 /// The body of `sendMessage`: plain text without link previews. A quiet notification makes no sound.
 fn telegram(chat: &str, notice: &Notification) -> Value {
     // Without a parse mode, the text is plain. Telegram still recognizes mentions and addresses in it.
-    let text = chat::without_mentions(&notification_text(notice));
+    let text = chat_filters::without_mentions(&notification_text(notice));
     json!({
         "chat_id": chat,
         "text": shortened(&text, TELEGRAM_UNITS, char::len_utf16, notice),
@@ -87,7 +87,7 @@ fn ntfy(topic: &str, notice: &Notification) -> Value {
     let tags: &[&str] = if notice.is_suspicious { &["warning"] } else { &[] };
     json!({
         "topic": topic,
-        "title": chat::shorten(&visible(&notice.title), TITLE_UNITS),
+        "title": chat_filters::shorten(&visible(&notice.title), TITLE_UNITS),
         "message": shortened(&details_text(notice), NTFY_BYTES, char::len_utf8, notice),
         "priority": priority,
         "tags": tags,
@@ -99,7 +99,7 @@ fn ntfy(topic: &str, notice: &Notification) -> Value {
 /// Teams ignores line breaks within one; empty lines become spacing. Text over [`TEAMS_LINES`] or
 /// [`TEAMS_BYTES`] is cut and ends in [`hint`].
 fn teams(notice: &Notification) -> Value {
-    let title = chat::shorten(&visible(&notice.title), TITLE_UNITS);
+    let title = chat_filters::shorten(&visible(&notice.title), TITLE_UNITS);
     let title = json!({ "type": "TextRun", "text": title, "weight": "Bolder", "size": "Medium" });
     let mut elements = vec![json!({ "type": "RichTextBlock", "inlines": [title] })];
     let text = details_text(notice);
