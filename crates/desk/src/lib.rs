@@ -44,7 +44,7 @@ mod page;
 mod person;
 mod person_page;
 mod preview;
-mod readers;
+mod reader_pool;
 mod sentences;
 mod statistics;
 mod submission_values;

@@ -9,7 +9,7 @@ use tokio::sync::{Semaphore, watch};
 use super::html::Templates;
 use super::login_sources::LoginSources;
 use super::options::{DeskOptions, MAX_EXPORTS};
-use super::readers::Readers;
+use super::reader_pool::Readers;
 use super::unauthenticated_limits::StrangerLimiter;
 use frontdesk_http::Address;
 use frontdesk_inbox::store::{DatabaseUrl, Store};
