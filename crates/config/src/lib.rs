@@ -27,7 +27,7 @@ mod reader;
 mod redirects_and_extra;
 mod routing;
 mod screening;
-mod secret_file;
+mod secret_file_permissions;
 mod sections;
 mod security;
 mod server;
@@ -58,7 +58,7 @@ pub use self::value::toml_string;
 
 use self::missing_site::hint_at_site;
 use self::reader::{ReadResult, Reader, ValueOrigin, fault_of, variable_name};
-use self::secret_file::SecretFile;
+use self::secret_file_permissions::SecretFile;
 use frontdesk_app::agent;
 use frontdesk_deliver::{ChannelOptions, TransportOptions};
 use frontdesk_http::{Address, reachable};

@@ -9,7 +9,7 @@ use toml::de::{DeTable, DeValue};
 pub use super::key::Effect;
 pub(super) use super::key::{ConfigKey, agents, deliveries, requests, restart};
 use super::named_file;
-use super::secret_file::SecretFile;
+use super::secret_file_permissions::SecretFile;
 pub(super) use super::setting::fault_of;
 pub use super::setting::{Setting, ValueOrigin};
 pub use super::syntax::FILE_NAME;

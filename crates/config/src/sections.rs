@@ -7,7 +7,7 @@ use std::sync::Arc;
 use super::limits::LimitValues;
 use super::log::LogOptions;
 use super::reader::{FILE_NAME, Reader, Setting};
-use super::secret_file::SecretFile;
+use super::secret_file_permissions::SecretFile;
 use super::{
     agents, brand, canary, channel, content_signals, form_files, forms, inbox, inbox_domain, limits, log,
     operator, redirects_and_extra, routing, screening, security, server, site, store, tls, visitor_mails,
