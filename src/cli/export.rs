@@ -25,7 +25,7 @@ use self::layout::ExportLayout;
 use super::needs;
 use super::output::{GOOD, WARNING, count_faults, counted, print_faults, with_hint};
 use super::site::{self, SiteArgument, SiteCache};
-use frontdesk_app::response_recorder::describe;
+use frontdesk_app::exported_responses::describe;
 use frontdesk_config::Config;
 use frontdesk_forms::text::visible;
 use frontdesk_http::{Address, reachable};
