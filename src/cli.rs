@@ -7,6 +7,7 @@ mod audit;
 mod backup;
 mod check;
 mod convert;
+mod current_user;
 mod doctor;
 mod export;
 pub mod inbox;
@@ -17,10 +18,10 @@ mod output;
 mod screening;
 mod serve;
 mod site;
+mod stats;
 mod store;
+mod text_width;
 mod theme;
-mod user;
-mod width;
 
 use std::io::{self, Write as _};
 use std::path::PathBuf;
@@ -115,7 +116,7 @@ enum Command {
     /// Show page views by day, page, client and referring host
     Stats {
         #[command(flatten)]
-        options: inbox::StatsOptions,
+        options: stats::StatsOptions,
         #[command(flatten)]
         location: InboxLocation,
     },
@@ -254,7 +255,7 @@ fn run_command(command: Command) -> anyhow::Result<ExitCode> {
         Command::Screening { command, location } => screening::run(command, location),
         Command::Stats { mut options, location } => {
             let folder = options.folder.site.take();
-            inbox::show_page_views(&options, &location.load_configuration(folder, needs::STORE)?)
+            stats::run(&options, &location.load_configuration(folder, needs::STORE)?)
         }
         Command::Backup { file, folder, force, location } => {
             let config = location.load_configuration(folder.site, needs::STORE_AND_BUILD)?;

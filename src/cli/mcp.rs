@@ -7,8 +7,8 @@
 
 mod arguments;
 mod change;
-mod envelope;
 mod report;
+mod result_boundary;
 mod session;
 mod submissions;
 mod tools;
@@ -135,5 +135,5 @@ fn is_offered(tool: &ToolSpec, session: &McpSession) -> bool {
 /// Runs a tool, and returns its result, labeled as data. Fails if `given` has an unknown argument.
 fn call(tool: &ToolSpec, session: &McpSession, given: Map<String, Value>) -> Result<String, ToolError> {
     let mut arguments = ToolArguments::new(given, &(tool.parameters)())?;
-    envelope::seal_result((tool.run)(session, &mut arguments)?)
+    result_boundary::seal_result((tool.run)(session, &mut arguments)?)
 }

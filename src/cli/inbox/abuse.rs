@@ -122,7 +122,7 @@ fn write_text(abuse: &Abuse, first: Date, width: usize, out: &mut dyn Write) -> 
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::cli::width::columns;
+    use crate::cli::text_width::columns;
     use frontdesk_inbox::store::{AgentCount, RefusedSource};
 
     #[test]

@@ -1,4 +1,5 @@
-//! The environment of an inbox command: the open inbox, the settings, the time and the standard streams.
+//! The environment of a command that reads the inbox: the open inbox, the settings, the time and the
+//! standard streams.
 
 #![expect(clippy::disallowed_methods, reason = "a command reads the clock once")]
 
@@ -9,8 +10,8 @@ use std::sync::Arc;
 use jiff::tz::TimeZone;
 use jiff::{Timestamp, Zoned};
 
+use crate::cli::current_user::current_user;
 use crate::cli::output::write_error;
-use crate::cli::user::current_user;
 use frontdesk_config::Config;
 use frontdesk_desk::User;
 use frontdesk_inbox::store::{DatabaseUrl, InboxReader};
@@ -21,38 +22,38 @@ use frontdesk_screening::Lexicon;
 /// Width of tables, in columns, if standard output is not a terminal or its width is unknown.
 const DEFAULT_WIDTH: usize = 100;
 
-pub(super) struct Console<'a> {
+pub(in crate::cli) struct Console<'a> {
     /// The time at which the command began, in the time zone for output.
-    pub(super) now: Zoned,
-    pub(super) url: &'a DatabaseUrl,
+    pub(in crate::cli) now: Zoned,
+    pub(in crate::cli) url: &'a DatabaseUrl,
     /// The user who makes changes, for the operator log.
-    pub(super) user: String,
+    pub(in crate::cli) user: String,
     /// The open inbox; `None` before a command opens it, and if nothing has been received yet.
-    pub(super) inbox: Option<Rc<InboxReader>>,
+    pub(in crate::cli) inbox: Option<Rc<InboxReader>>,
     /// The space to keep free on the inbox's file system.
-    pub(super) min_free: MinFree,
-    pub(super) channels: &'a [Route],
+    pub(in crate::cli) min_free: MinFree,
+    pub(in crate::cli) channels: &'a [Route],
     /// The site's lexicon, which is needed to teach screening with the operator's decisions.
-    pub(super) lexicon: Arc<Lexicon>,
+    pub(in crate::cli) lexicon: Arc<Lexicon>,
     /// The configured users of the inbox; empty if a proxy may name other users.
-    pub(super) users: &'a [User],
+    pub(in crate::cli) users: &'a [User],
     /// The width of tables, in columns.
-    pub(super) width: usize,
-    pub(super) is_terminal: bool,
-    pub(super) has_colors: bool,
-    pub(super) has_unicode: bool,
+    pub(in crate::cli) width: usize,
+    pub(in crate::cli) is_terminal: bool,
+    pub(in crate::cli) has_colors: bool,
+    pub(in crate::cli) has_unicode: bool,
     /// Standard input, for the operator's answers to questions; `None` if it is not a terminal.
-    pub(super) answers: Option<&'a mut dyn BufRead>,
+    pub(in crate::cli) answers: Option<&'a mut dyn BufRead>,
     /// Standard output, for data.
-    pub(super) out: &'a mut dyn Write,
+    pub(in crate::cli) out: &'a mut dyn Write,
     /// Standard error, for messages to the operator, such as errors and questions.
-    pub(super) err: &'a mut dyn Write,
+    pub(in crate::cli) err: &'a mut dyn Write,
 }
 
 impl Console<'_> {
     /// Calls `run` with the standard streams and without an open inbox. Buffers standard output, and flushes
     /// it at the end; if `run` fails, errors of that flush are ignored.
-    pub(super) fn with_standard_streams<T>(
+    pub(in crate::cli) fn with_standard_streams<T>(
         config: &Config,
         is_utc: bool,
         run: impl FnOnce(&mut Console<'_>) -> anyhow::Result<T>,
@@ -95,12 +96,12 @@ impl Console<'_> {
 
     /// The width that names in tables of counts are cut to: that of the terminal. No limit if standard
     /// output is not a terminal.
-    pub(super) fn cut_width(&self) -> usize {
+    pub(in crate::cli) fn cut_width(&self) -> usize {
         if self.is_terminal { self.width } else { usize::MAX }
     }
 
     /// Prints an error with its causes and its hint to standard error.
-    pub(super) fn report(&mut self, error: &anyhow::Error) -> io::Result<()> {
+    pub(in crate::cli) fn report(&mut self, error: &anyhow::Error) -> io::Result<()> {
         write_error("error:", error, self.err)
     }
 }

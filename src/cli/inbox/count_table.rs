@@ -2,7 +2,7 @@
 
 use std::io::{self, Write};
 
-use crate::cli::width::{columns, pad, shorten};
+use crate::cli::text_width::{columns, pad, shorten};
 
 /// Minimum width of the column of names.
 const MIN_NAME: usize = 12;
@@ -11,7 +11,7 @@ const MIN_NUMBER_WIDTH: usize = 10;
 
 /// Writes an empty line and a table of names and numbers. Cuts names so that lines fit `width`, unless that
 /// leaves less than [`MIN_NAME`]. Writes nothing if there are no rows.
-pub(super) fn write_table<const N: usize>(
+pub(in crate::cli) fn write_table<const N: usize>(
     head: [&str; N],
     rows: Vec<(String, Vec<String>)>,
     width: usize,

@@ -6,7 +6,7 @@ use serde_json::json;
 
 use super::console::Console;
 use crate::cli::output::counted;
-use crate::cli::width::{columns, pad};
+use crate::cli::text_width::{columns, pad};
 use frontdesk_desk::json as json_lines;
 use frontdesk_desk::time::{format_local, format_utc};
 use frontdesk_forms::text::visible;

@@ -12,7 +12,9 @@ use crate::cli::output::{counted, exit_code, plural, with_hint};
 use frontdesk_desk::time::{TimeArgument, format_time};
 use frontdesk_forms::email::{Mailbox, with_ascii_domain};
 use frontdesk_forms::text::{is_blank, visible};
-use frontdesk_inbox::discard_preview::{DiscardPreview, Discarded, HeldPreview, confirmed_filter, preview_held};
+use frontdesk_inbox::discard_preview::{
+    DiscardPreview, Discarded, HeldPreview, confirmed_filter, preview_held,
+};
 use frontdesk_inbox::store::{self, DatabaseUrl, Editor, Erased, HeldFilter, SourcePrefix};
 use frontdesk_inbox::submission::{Status, Submission};
 use frontdesk_process::progress;

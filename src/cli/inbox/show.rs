@@ -11,7 +11,7 @@ use super::console::Console;
 use super::selection::{IdentityOption, decrypt_with, find};
 use super::table::{GAP, SEALED};
 use crate::cli::output::exit_code;
-use crate::cli::width::{columns, pad};
+use crate::cli::text_width::{columns, pad};
 use frontdesk_desk::json;
 use frontdesk_desk::time::{format_distance, format_duration, format_time};
 use frontdesk_forms::text::{visible, with_line_feeds};

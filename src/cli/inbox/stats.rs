@@ -11,7 +11,7 @@ use serde_json::{Value, json};
 use super::console::Console;
 use super::show;
 use crate::cli::output::counted;
-use crate::cli::width::{columns, pad, wrap};
+use crate::cli::text_width::{columns, pad, wrap};
 use frontdesk_deliver::digest::Digest;
 use frontdesk_desk::json as json_lines;
 use frontdesk_forms::text::visible;
@@ -222,7 +222,7 @@ fn format_counts<'a>(counts: impl Iterator<Item = (&'a str, usize)>) -> Vec<Stri
 }
 
 /// Writes `head` and then `pieces`, wrapped to `width` columns and indented by the width of `head`.
-pub(super) fn write_wrapped(
+pub(in crate::cli) fn write_wrapped(
     head: &str,
     pieces: &[String],
     width: usize,

@@ -8,7 +8,7 @@ use std::io::Write;
 use anstyle::{AnsiColor, Style};
 use jiff::tz::TimeZone;
 
-use crate::cli::width::{columns, pad, shorten};
+use crate::cli::text_width::{columns, pad, shorten};
 use frontdesk_desk::time::format_local;
 use frontdesk_forms::text::{cut, visible};
 use frontdesk_inbox::submission::{Screening, Status, Submission};

@@ -8,7 +8,7 @@ use serde_json::{Value, json};
 use uuid::Uuid;
 
 use super::arguments::ToolArguments;
-use super::envelope::random_digits;
+use super::result_boundary::random_digits;
 use super::session::{McpSession, RemovalPreview, ToolError};
 use super::submissions::{MAX_WORDS, list_item};
 use crate::cli::inbox::annotate::{describe_done, describe_note, describe_spam};

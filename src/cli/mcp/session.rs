@@ -6,11 +6,11 @@ use std::sync::{Mutex, PoisonError};
 
 use uuid::Uuid;
 
+use crate::cli::current_user::current_user;
 use crate::cli::inbox::open_inbox;
 use crate::cli::needs::ConfigNeeds;
 use crate::cli::output::write_error;
 use crate::cli::site;
-use crate::cli::user::current_user;
 use frontdesk_config::{Config, Flag};
 use frontdesk_inbox::store::{InboxReader, StoreError};
 

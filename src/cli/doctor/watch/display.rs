@@ -7,7 +7,7 @@ use jiff::Timestamp;
 
 use crate::cli::doctor::mail_domain::CheckResult;
 use crate::cli::output::{DIM, ERROR, GOOD};
-use crate::cli::width::shorten;
+use crate::cli::text_width::shorten;
 use frontdesk_desk::time::format_distance;
 use frontdesk_forms::text::visible;
 

@@ -6,11 +6,11 @@ use std::process::ExitCode;
 use jiff::civil::Date;
 use serde_json::{Value, json};
 
-use super::console::Console;
-use super::count_table::write_table;
-use super::stats::{first_day, write_wrapped};
-use crate::cli::output::counted;
-use crate::cli::site::SiteFolder;
+use super::inbox::console::Console;
+use super::inbox::count_table::write_table;
+use super::inbox::stats::{first_day, write_wrapped};
+use super::output::counted;
+use super::site::SiteFolder;
 use frontdesk_app::page_views::{AgentClass, class_of, names_of};
 use frontdesk_config::Config;
 use frontdesk_desk::json as json_lines;
@@ -28,9 +28,9 @@ const MAX_JSON: u16 = 1000;
 const OTHERS: &str = "(others)";
 
 #[derive(Debug, clap::Args)]
-pub(in crate::cli) struct StatsOptions {
+pub(super) struct StatsOptions {
     #[command(flatten)]
-    pub(in crate::cli) folder: SiteFolder,
+    pub(super) folder: SiteFolder,
     /// Show the last N days, including today; counts are kept for 400 days
     #[arg(
         long,
@@ -58,7 +58,7 @@ fn parse_day(text: &str) -> Result<Date, String> {
 }
 
 /// Runs `frontdesk stats`. `--days` counts back from today in this machine's time zone.
-pub(in crate::cli) fn run(options: &StatsOptions, config: &Config) -> anyhow::Result<ExitCode> {
+pub(super) fn run(options: &StatsOptions, config: &Config) -> anyhow::Result<ExitCode> {
     Console::with_standard_streams(config, false, |console| execute(options, config.web.count_views, console))
 }
 
@@ -119,7 +119,7 @@ fn read_report<'a>(
 
 /// The page views since `first` as a JSON object: of all pages, with at most `most` pages and referring
 /// hosts, or of one page, without referring hosts.
-pub(in crate::cli) fn views_object(
+pub(super) fn views_object(
     inbox: Option<&InboxReader>,
     first: Date,
     page: Option<&str>,
@@ -258,7 +258,7 @@ fn share(part: usize, whole: usize) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::cli::width::columns;
+    use crate::cli::text_width::columns;
     use frontdesk_inbox::store::{ViewCount, ViewCounts};
     use frontdesk_inbox::testing::inbox::{Options, TestInbox};
 
