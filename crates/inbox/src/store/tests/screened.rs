@@ -293,7 +293,7 @@ pub(super) fn sealing(channels: &[&str]) -> Fixture {
 }
 
 impl Fixture {
-    fn abuse(&self, from: &str) -> Abuse {
+    pub(super) fn abuse(&self, from: &str) -> Abuse {
         self.reader().abuse(from.parse().unwrap(), &TimeZone::UTC, 100).unwrap()
     }
 
