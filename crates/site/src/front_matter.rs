@@ -114,12 +114,12 @@ pub struct ParsedFile<'a> {
     pub lines: HashMap<&'static str, usize>,
 }
 
-/// Hugo and Zola keys that are supported under these names, or ignored without a warning.
+/// Keys of other generators that are supported under these names, or ignored without a warning.
 #[rustfmt::skip]
 const FOREIGN: &[&str] = &[
     // Supported keys.
-    "summary", "lastmod", "publishdate", "pubdate", "expirydate", "unpublishdate", "linktitle", "authors", "images",
-    "taxonomies", "extra", "url", "path", "cascade",
+    "summary", "lastmod", "publishdate", "pubdate", "publishedat", "expirydate", "unpublishdate", "expires",
+    "linktitle", "authors", "images", "taxonomies", "extra", "url", "path", "cascade",
     // Keys that are ignored without a warning.
     "type", "layout", "params", "outputs", "resources", "series", "markup", "keywords", "in_search_index", "sort_by",
     "paginate_by", "paginate_path", "insert_anchor_links", "page_template", "generate_feed", "generate_feeds", "transparent",
@@ -130,14 +130,13 @@ const FOREIGN: &[&str] = &[
 const UNSUPPORTED: &[(&str, &str)] = &[
     ("redirect_to", "add this page's path to the `aliases` of the target page"),
     ("redirect_from", "list the former paths under `aliases`"),
+    ("index", "set `noindex: true` if search engines must not list the page"),
     ("permalink", "set `slug` for the last part of the path, or `path` for all of it"),
-    ("status", WITHHOLD),
-    ("visibility", WITHHOLD),
-    ("publish", WITHHOLD),
-    ("published", WITHHOLD),
-    ("private", WITHHOLD),
-    ("isdraft", WITHHOLD),
 ];
+
+/// Parts of the names of keys with which other generators withhold pages.
+const WITHHOLDING: &[&str] =
+    &["publish", "draft", "private", "status", "visib", "access", "member", "expir", "embargo"];
 
 const WITHHOLD: &str = "this key does not hide the page; set `draft: true` if the page must not be public";
 
@@ -159,10 +158,10 @@ const FILE_TIMES: &[&str] = &["last modified", "created", "git last modified", "
 const DATE: &[&str] = &["date.created", "date"];
 
 /// The keys for the time at which a page is published, if that differs from its `date`.
-const PUBLICATION: &[&str] = &["publishDate", "pubDate"];
+const PUBLICATION: &[&str] = &["publishDate", "pubDate", "publishedAt"];
 
 /// The keys for the time at which a page is taken down.
-const EXPIRY: &[&str] = &["expiryDate", "unpublishDate"];
+const EXPIRY: &[&str] = &["expiryDate", "unpublishDate", "expires"];
 
 /// The documented front matter keys.
 #[rustfmt::skip]
@@ -265,8 +264,8 @@ impl FrontMatterReader<'_> {
     fn report_unknown_keys(&mut self) {
         let has_title = self.find(&["title"]).is_some();
         for (key, value) in &self.table {
-            let lower = key.to_ascii_lowercase();
-            let text = if lower == "published" { self.text(key, value, &[]) } else { None };
+            let is_known = |known: &&str| is_same_key(known, key);
+            let text = if is_known(&"published") { self.text(key, value, &[]) } else { None };
             let published = text.filter(|text| parse_publication_time(text).is_some());
             if published.as_ref().is_some_and(|text| parse_time(text).is_none()) {
                 let message =
@@ -274,16 +273,18 @@ impl FrontMatterReader<'_> {
                 let fault = Fault::warning(self.place, self.line(key), message);
                 self.faults.push(fault.hint(LATEST));
             }
-            if KEYS.contains(&lower.as_str())
-                || FOREIGN.contains(&lower.as_str())
+            if KEYS.iter().chain(FOREIGN).any(&is_known)
                 || Visibility::of_key(key, value).is_some()
                 || published.is_some()
             {
                 continue;
             }
             let warning = |message| Fault::warning(self.place, self.line(key), message);
-            let fault = if let Some((_, hint)) = UNSUPPORTED.iter().find(|(known, _)| *known == lower) {
-                warning(format!("`{key}` has no effect in the front matter")).hint(*hint)
+            let lower = key.to_ascii_lowercase();
+            let hint = UNSUPPORTED.iter().find(|(known, _)| is_known(known)).map(|(_, hint)| *hint);
+            let may_withhold = WITHHOLDING.iter().any(|part| lower.contains(part));
+            let fault = if let Some(hint) = hint.or(may_withhold.then_some(WITHHOLD)) {
+                warning(format!("`{key}` has no effect in the front matter")).hint(hint)
             } else {
                 let known = closest(&lower, KEYS.iter().copied());
                 // A misspelled title leaves the page without one, which is an error.
@@ -300,12 +301,12 @@ impl FrontMatterReader<'_> {
     }
 
     /// The first of `names` that is present, and its value. `extra.toc` is the key `toc` in the table
-    /// `extra`. Top-level keys match in any case. A key with the value `null` counts as missing.
+    /// `extra`. Top-level keys match as in [`is_same_key`]. A key with the value `null` counts as missing.
     fn find(&self, names: &[&'static str]) -> Option<(&'static str, Value)> {
         names.iter().find_map(|name| {
             let mut parts = name.split('.');
             let first = parts.next()?;
-            let wanted = |key: &&String| key.eq_ignore_ascii_case(first);
+            let wanted = |key: &&String| is_same_key(key, first);
             let mut value = self.table.get(self.table.keys().find(wanted)?)?;
             for part in parts {
                 value = value.get(part)?;
@@ -409,7 +410,7 @@ impl FrontMatterReader<'_> {
         day
     }
 
-    /// The publication time: `publishDate` or `pubDate`, or else `published`, or else `date`. Skips invalid
+    /// The publication time: the first of `PUBLICATION`, or else `published`, or else `date`. Skips invalid
     /// values, which [`Self::read_date`] reports, except for `published`, which may also be a flag.
     fn read_publication_time(&self) -> Option<Timestamp> {
         let time = |names: &[&'static str]| {
@@ -428,9 +429,8 @@ impl FrontMatterReader<'_> {
 
     /// The date and time of the page. `None` if the value states only a day, or is invalid.
     fn read_time_of_date(&self) -> Option<Timestamp> {
-        let names = [DATE, &["publishDate"], &["pubDate"]];
-        let mut texts =
-            names.iter().filter_map(|names| Some(to_iso(self.find(names)?.1.as_str()?).into_owned()));
+        let names = std::iter::once(DATE).chain(PUBLICATION.chunks(1));
+        let mut texts = names.filter_map(|names| Some(to_iso(self.find(names)?.1.as_str()?).into_owned()));
         let text = texts.find(|text| !text.is_empty())?;
         if text.len() > "2026-11-20".len() { parse_time(&text) } else { None }
     }
@@ -602,17 +602,23 @@ impl FrontMatterReader<'_> {
 }
 
 /// The line of the file that sets `key`. `lines` are those of the front matter. Finds a key only at the
-/// beginning of a line, also in `[key]` and `key.other`, and ignores case. `None` if no line sets it.
+/// beginning of a line, also in `[key]` and `key.other`, and compares as [`is_same_key`] does. `None` if no
+/// line sets it.
 pub(super) fn line_of_key<'a>(mut lines: impl Iterator<Item = &'a str>, key: &str) -> Option<usize> {
     let at = lines.position(|line| {
         let line = line.trim_start_matches(['"', '\'', '[']);
-        line.get(..key.len()).is_some_and(|start| start.eq_ignore_ascii_case(key))
-            && line[key.len()..]
-                .trim_start_matches(['"', '\''])
-                .trim_start()
-                .starts_with([':', '=', ']', '.'])
+        let before = |(end, _): (usize, _)| line[..end].trim_end().trim_end_matches(['"', '\'']);
+        line.match_indices([':', '=', ']', '.']).map(before).any(|written| is_same_key(written, key))
     })?;
     Some(at + 2)
+}
+
+/// Whether two keys are equal apart from case, `_` and `-`: `publish_date` is `publishDate`.
+fn is_same_key(a: &str, b: &str) -> bool {
+    fn letters(key: &str) -> impl Iterator<Item = u8> {
+        key.bytes().filter(|byte| !b"_-".contains(byte)).map(|byte| byte.to_ascii_lowercase())
+    }
+    letters(a).eq(letters(b))
 }
 
 fn has_errors(faults: &[Fault]) -> bool {
@@ -870,6 +876,14 @@ mod tests {
         assert_eq!(page.expire_at, "2027-01-01T09:00Z".parse().ok());
         assert!(!page.visibility.is_limited());
         accept("---\ntitle: T\nstatus: published\nvisibility: public\npassword:\n---\n");
+        for key in ["publishDate", "publish_date", "Publish-Date", "published_at", "publishedAt"] {
+            let page = accept(&format!("---\ntitle: T\ndate: 2026-01-01\n{key}: 2026-12-01\n---\n"));
+            assert_eq!(page.publish_at, "2026-12-01T00:00Z".parse().ok(), "{key}");
+        }
+        for key in ["unpublish_date", "expiry-date", "expires"] {
+            let page = accept(&format!("---\ntitle: T\n{key}: 2026-12-01\n---\n"));
+            assert_eq!(page.expire_at, "2026-12-01T00:00Z".parse().ok(), "{key}");
+        }
         let page = accept("---\ntitle: T\npublished: no\ndate: 2026-12-01\nnoindex: true\n---\n");
         assert_eq!((page.visibility.draft, page.unlisted), (Some(true), true));
         assert_eq!(page.publish_at, "2026-12-01T00:00Z".parse().ok());
@@ -897,6 +911,16 @@ mod tests {
                 "visibility: team",
                 "`visibility` has no effect in the front matter\n    hint: this key does not hide the page",
             ),
+            ("index: false", "`index` has no effect in the front matter\n    hint: set `noindex: true`"),
+            (
+                "drafts: true",
+                "`drafts` has no effect in the front matter\n    hint: this key does not hide the page",
+            ),
+            (
+                "embargo: 2099-01-01",
+                "`embargo` has no effect in the front matter\n    hint: this key does not",
+            ),
+            ("unpublish_date: soon", "a.md:3: `unpublishDate` must be a date"),
             ("permalink: /a/", "`permalink` has no effect in the front matter\n    hint: set `slug`"),
         ] {
             check(&format!("---\ntitle: T\n{matter}\n---\n"), &[expected]);

@@ -24,9 +24,9 @@ impl Visibility {
         values.fold(Self::default(), Self::stricter)
     }
 
-    /// Reads one key, in any case. `None` if the key, or its value, has another meaning. Only `draft`,
-    /// `published`, `unlisted` and `build` can state that a page is published or listed although the folder
-    /// above withholds it. Other keys that do not withhold the page say nothing.
+    /// Reads one key, in any case, with or without `_` and `-`. `None` if the key, or its value, has another
+    /// meaning. Only `draft`, `published`, `unlisted` and `build` can state that a page is published or
+    /// listed although the folder above withholds it. Other keys that do not withhold the page say nothing.
     pub fn of_key(key: &str, value: &Value) -> Option<Self> {
         let flag = as_flag(value);
         let withheld = |is: bool| is.then_some(true);
@@ -34,7 +34,7 @@ impl Visibility {
         let unrendered = |unrendered| Self { unrendered, ..Self::default() };
         let unlisted = |unlisted| Self { unlisted, ..Self::default() };
         let noindex = |noindex| Self { noindex, ..unlisted(withheld(noindex)) };
-        Some(match key.to_ascii_lowercase().as_str() {
+        Some(match key.to_ascii_lowercase().replace(['_', '-'], "").as_str() {
             "draft" => draft(Some(flag?)),
             "published" => draft(Some(!flag?)),
             "publish" => draft(withheld(!flag?)),
@@ -42,19 +42,28 @@ impl Visibility {
             "password" => draft(withheld(!value.is_null() && value != "")),
             // Ignore the value `draft`: decision records with this status are published.
             "status" | "visibility" => match value.as_str()?.to_ascii_lowercase().as_str() {
-                "private" | "hidden" | "pending" => draft(Some(true)),
+                // `members`, `paid` and `tiers` are posts of Ghost for its subscribers.
+                "private" | "hidden" | "pending" | "protected" | "trash" | "members" | "paid" | "tiers" => {
+                    draft(Some(true))
+                }
                 "unlisted" => unlisted(Some(true)),
                 "public" | "published" | "publish" | "new" => Self::default(),
                 _ => return None,
             },
+            // Grav shows a page with such rules to signed-in visitors only.
+            "access" if value.as_object().is_some_and(|rules| !rules.is_empty()) => draft(Some(true)),
             "headless" => unrendered(withheld(flag?)),
-            "render" => unrendered(withheld(!flag?)),
+            "render" | "routable" => unrendered(withheld(!flag?)),
             // In Eleventy, `permalink: false` means that the page is not written. Other values are paths.
             "permalink" if flag == Some(false) => unrendered(Some(true)),
             "unlisted" => unlisted(Some(flag?)),
             "hidden" => unlisted(withheld(flag?)),
             "noindex" | "robotsnoindex" => noindex(flag?),
             "robots" => noindex(robots_forbid_index(value)?),
+            "seo" => {
+                let values = [Some(value), value.get("robots")];
+                noindex(values.into_iter().flatten().any(|it| robots_forbid_index(it) == Some(true)))
+            }
             // Keys that a theme reads (`params` in Hugo, `extra` in Zola), and elements for the head of the
             // page, as a table (`metadata` in Grav) or a list (VitePress, Starlight, VuePress).
             "params" | "extra" | "metadata" | "head" | "meta" => {
@@ -67,7 +76,7 @@ impl Visibility {
                 }
                 None => unlisted(withheld(!flag?)),
             },
-            "build" | "_build" => {
+            "build" => {
                 let is_off = |name| hugo_leaves_out(value.get(name)?);
                 Self { unrendered: is_off("render"), unlisted: is_off("list"), ..Self::default() }
             }
@@ -232,13 +241,33 @@ mod tests {
             (json!({"meta": {"robots": "noindex"}, "head": null}), None, None, Some(true)),
             (json!({"head": {"robots": "index"}, "metadata": []}), None, None, None),
         ] {
-            let read = Visibility::read(matter.as_object().expect("a table"));
-            assert_eq!(
-                (read.draft, read.unrendered, read.unlisted),
-                (draft, unrendered, unlisted),
-                "{matter}"
-            );
+            assert_eq!(settings(&matter), (draft, unrendered, unlisted), "{matter}");
         }
+    }
+
+    #[test]
+    fn keys_of_grav_ghost_and_seo_modules_withhold_a_page() {
+        for (matter, draft, unrendered, unlisted) in [
+            (json!({"routable": false}), None, Some(true), None),
+            (json!({"routable": true, "visible": false}), None, None, None),
+            (json!({"is_draft": true}), Some(true), None, None),
+            (json!({"visibility": "members"}), Some(true), None, None),
+            (json!({"visibility": "Paid"}), Some(true), None, None),
+            (json!({"visibility": "protected"}), Some(true), None, None),
+            (json!({"access": {"site.login": true}}), Some(true), None, None),
+            (json!({"access": "public", "extra": {"index": false}}), None, None, None),
+            (json!({"no_index": true}), None, None, Some(true)),
+            (json!({"seo": {"noindex": true, "draft": true}}), None, None, Some(true)),
+            (json!({"seo": {"robots": "noindex"}}), None, None, Some(true)),
+            (json!({"seo": {"index": false}}), None, None, Some(true)),
+        ] {
+            assert_eq!(settings(&matter), (draft, unrendered, unlisted), "{matter}");
+        }
+    }
+
+    fn settings(matter: &Value) -> (Option<bool>, Option<bool>, Option<bool>) {
+        let read = Visibility::read(matter.as_object().expect("a table"));
+        (read.draft, read.unrendered, read.unlisted)
     }
 
     #[test]
