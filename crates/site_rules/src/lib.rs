@@ -28,8 +28,12 @@ use frontdesk_fault::Fault;
 /// Maximum number of rules in a file, the same as Cloudflare's limit for `_redirects`.
 const MAX_RULES: usize = 2_100;
 
-/// Maximum length of a line in bytes.
+/// Maximum length of a line in bytes, the same as Cloudflare's limit for `_redirects` and `_headers`.
 const MAX_LINE: usize = 2_000;
+
+/// Maximum length of a line of `_headers` in Netlify's dialect, in bytes. Netlify has no limit, but many
+/// clients and proxies accept no larger header.
+const MAX_NETLIFY_HEADER: usize = 16_384;
 
 /// A list of rules in their original order, with an index by path.
 #[derive(Debug, Clone)]
@@ -304,19 +308,24 @@ pub fn removes_header(rules: &RuleList<HeaderRule>, path: &str, name: &HeaderNam
     last.is_some_and(|(_, value)| value.is_none())
 }
 
-/// The lines of a file with their numbers, without empty lines and comments. Skips and reports lines that are
-/// too long.
-fn rule_lines<'a>(text: &'a str, file: &'a str, faults: &mut Vec<Fault>) -> Vec<(usize, &'a str)> {
+/// The lines of a file with their numbers, without empty lines and comments. Skips and reports lines of more
+/// than `max` bytes.
+fn rule_lines<'a>(
+    text: &'a str,
+    max: usize,
+    file: &'a str,
+    faults: &mut Vec<Fault>,
+) -> Vec<(usize, &'a str)> {
     let text = text.strip_prefix('\u{feff}').unwrap_or(text);
     let lines = text.lines().enumerate().map(|(index, line)| (index + 1, line));
     let mut lines: Vec<_> =
         lines.filter(|(_, line)| !line.trim().is_empty() && !line.trim_start().starts_with('#')).collect();
     lines.retain(|(number, line)| {
-        if line.len() > MAX_LINE {
-            let message = format!("the line is ignored: it is longer than {MAX_LINE} bytes");
+        if line.len() > max {
+            let message = format!("the line is ignored: it is longer than {max} bytes");
             faults.push(Fault::warning(file, Some(*number), message));
         }
-        line.len() <= MAX_LINE
+        line.len() <= max
     });
     lines
 }
@@ -331,7 +340,7 @@ pub fn parse_redirects(
     faults: &mut Vec<Fault>,
 ) -> Vec<RedirectRule> {
     let mut rules = Vec::new();
-    for (line, text) in rule_lines(text, file, faults) {
+    for (line, text) in rule_lines(text, MAX_LINE, file, faults) {
         match parse_redirect(text, dialect) {
             Ok(_) if rules.len() == MAX_RULES => {
                 let message = format!(
@@ -402,6 +411,8 @@ fn parse_redirect(line: &str, dialect: RulesDialect) -> Result<RedirectRule, Rul
         return unsupported("has no target");
     };
     let (parameters, [to, rest @ ..]) = rest.split_at(at) else { return unsupported("has no target") };
+    // A target such as `//example.org/x` is on another host.
+    let to = if to.starts_with("//") { format!("https:{to}") } else { (*to).to_owned() };
     if !parameters.is_empty() && !is_netlify {
         return unsupported("depends on the query, which only Netlify's rules do");
     }
@@ -442,7 +453,7 @@ fn parse_redirect(line: &str, dialect: RulesDialect) -> Result<RedirectRule, Rul
     if to.contains(char::is_control) {
         return unsupported("has a target with invalid characters");
     }
-    let to = encode_target(to);
+    let to = encode_target(&to);
     let rule = RedirectRule { pattern, parameters, from, to, status, is_forced, line: None };
     if rule.is_identity() {
         return unsupported("leads back to the same path");
@@ -480,7 +491,8 @@ pub fn parse_headers(
     let mut rules: Vec<HeaderRule> = Vec::new();
     // Whether to skip header lines, because the path line above them was ignored.
     let mut is_skipped = false;
-    for (line, text) in rule_lines(text, file, faults) {
+    let max = if dialect == RulesDialect::Netlify { MAX_NETLIFY_HEADER } else { MAX_LINE };
+    for (line, text) in rule_lines(text, max, file, faults) {
         let mut warn = |message: String| faults.push(Fault::warning(file, Some(line), message));
         let text = text.trim();
         if is_path_or_url(text) {
@@ -584,6 +596,8 @@ mod tests {
             ("/* https://example.org/:splat", Cloudflare, "/a b", Some("https://example.org/a%20b")),
             ("/posts/:slug.html /blog/:slug", Cloudflare, "/posts/a.html", Some("/blog/a")),
             ("/a /café/", Cloudflare, "/a", Some("/caf%C3%A9/")),
+            ("/a //example.org/x", Cloudflare, "/a", Some("https://example.org/x")),
+            ("/a/* //example.org/:splat", Netlify, "/a/b", Some("https://example.org/b")),
             ("/:x /find?q=:x&all", Cloudflare, "/a&b=c", Some("/find?q=a%26b%3Dc&all")),
             ("/a https://example.org:8443/x", Cloudflare, "/a", Some("https://example.org:8443/x")),
             (
@@ -709,6 +723,7 @@ mod tests {
             ("/a /b 302 Signed=KEY", Netlify, "_redirects:2: the rule is ignored: it has a condition"),
             ("/a /b 302 Country=de", Netlify, "_redirects:2: the rule is ignored: it has a condition"),
             ("/a https://api.example.org/ 200", Netlify, "_redirects:2: the rule is ignored: it is a proxy"),
+            ("/a //api.example.org/ 200", Netlify, "_redirects:2: the rule is ignored: it is a proxy"),
             (
                 "https://x.example/* /b",
                 Netlify,
@@ -776,6 +791,22 @@ mod tests {
         // The headers of another host are not those of the path before it.
         let preview = "/*\n  X-A: https://a.example/\n  https://x.pages.dev/*\n    X-Robots-Tag: noindex\n";
         assert_eq!(headers(preview, Cloudflare, "/"), ["x-a: https://a.example/"]);
+    }
+
+    #[test]
+    fn a_policy_with_many_hashes_applies_in_the_dialect_of_netlify() {
+        for (dialect, max) in [(Cloudflare, 2_000), (Netlify, 16_384)] {
+            for (length, warnings) in [(max, 0), (max + 1, 1)] {
+                let line = format!("{:a<length$}", "X-A: ");
+                let mut faults = Vec::new();
+                let rules = parse_headers(&format!("/*\n{line}\n"), dialect, "_headers", &mut faults);
+                assert_eq!(
+                    (rules[0].headers.len(), faults.len()),
+                    (1 - warnings, warnings),
+                    "{dialect:?} {length}"
+                );
+            }
+        }
     }
 
     #[test]
