@@ -14,6 +14,7 @@ use super::options::PagesOptions;
 use super::page_bodies::{Bodies, Content};
 use super::path::{self, encode};
 use super::rendered_pages::LaidOutPage;
+use super::rules::robots_rules::RobotsRules;
 use super::site::{FEED_LENGTH, Page, PageSummary, Redirect, Role, Site, SiteEntry};
 use super::site_files::Asset;
 use super::structure::{Structure, StructureInputs};
@@ -22,7 +23,8 @@ use super::twin;
 use frontdesk_publish::media_type::media_type_of;
 
 /// Composes the site, without a build's files and generated resources. `pages` are in the order of
-/// [`Structure::all`]. `verbatim` are the files in `static/`, by their names relative to that folder.
+/// [`Structure::all`]. `verbatim` are the files in `static/`, by their names relative to that folder. Pages
+/// that the `robots.txt` among them forbids to all crawlers are in no list for programs.
 pub(super) fn compose_site(
     structure: &Structure,
     pages: &[Arc<LaidOutPage>],
@@ -43,12 +45,15 @@ pub(super) fn compose_site(
             Some((asset, structure.catalog.images.get(&asset.path)?.variants.as_slice()))
         }),
     );
+    let robots = verbatim.iter().find(|(name, _)| name == "robots.txt");
+    let robots = robots.map(|(_, blob)| RobotsRules::parse(&blob.bytes)).unwrap_or_default();
     insert_files(&mut site, verbatim, &structure.assets);
     let mut posts = vec![0; languages.len()];
     for (document, page) in documents.iter().zip(pages) {
         let translations = translation_paths(&page.view.translations, languages);
         let (body, posts) = (bodies.of(document), &mut posts[document.language]);
         let summary = summarize(document, body, options, translations, posts);
+        let summary = summary.filter(|_| !robots.forbids(&document.path));
         site.insert_page(&document.path, page.page.clone(), summary);
     }
     insert_aliases(&mut site, documents);

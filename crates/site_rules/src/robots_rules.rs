@@ -1,4 +1,4 @@
-//! Reads the build's `robots.txt`, because pages that crawlers must not fetch are not listed.
+//! Reads the operator's `robots.txt`, because pages that crawlers must not fetch are not listed.
 
 use std::borrow::Cow;
 

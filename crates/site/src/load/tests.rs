@@ -853,6 +853,23 @@ fn the_front_matter_and_folder_above_a_page_can_withhold_it() {
 }
 
 #[test]
+fn pages_that_crawlers_must_not_fetch_are_in_no_list_for_programs() {
+    let mut bench = Bench::new();
+    for file in ["pages/index.md", "pages/own/a.md", "pages/b.md", "posts/2026-01-02-c.md"] {
+        bench.write(file, "---\ntitle: T\ndescription: D.\n---\n");
+    }
+    bench.write("static/robots.txt", "User-agent: *\nDisallow: /own/\nDisallow: /blog/c/\n");
+    let loaded = bench.cache.load(bench.folder.path(), &bench.options, &[]);
+    let site = loaded.site.unwrap_or_else(|| panic!("{:?}", loaded.faults));
+    for (path, is_listed) in [("/", true), ("/own/a/", false), ("/b/", true), ("/blog/c/", false)] {
+        assert!(matches!(site.get(path), Some(SiteEntry::Page(_))), "{path}");
+        assert_eq!(site.pages.iter().any(|page| page.path == path), is_listed, "{path}");
+    }
+    let [html, _] = texts(&site, "/blog/").expect("a page");
+    assert!(html.contains("/blog/c/"), "people still find the post: {html}");
+}
+
+#[test]
 fn aliases_are_relative_to_the_folder_of_their_page() {
     let mut bench = Bench::new();
     for (file, aliases) in
