@@ -353,6 +353,9 @@ pub(super) const HOME_PAGES: [&str; 2] = ["index.html", "index.htm"];
 pub(super) struct BuildFile {
     /// The name relative to the build's folder.
     pub name: String,
+    /// The name of the file to which symbolic links lead from `name`. `None` without such links, and for a
+    /// file outside of the build's folder.
+    pub linked: Option<String>,
     pub blob: Blob,
     /// The date of the last change, in UTC.
     pub changed: Date,
@@ -392,11 +395,13 @@ pub(super) fn read_build(
     spill.begin(pages.map(|file| file.metadata.len()).sum());
     reader.spill = Some(spill);
     let read = reader.read(found, |_| Purpose::Build, &served, publication, faults)?;
-    let build_file = |ReadFile { file, content, .. }| match content {
-        FileContent::Blob(blob, _) => {
-            Some(BuildFile { changed: modification_date(&file.metadata), name: file.path_in_folder, blob })
-        }
-        _ => None,
+    let root = folder.canonicalize().unwrap_or_default();
+    let build_file = |ReadFile { file, content, .. }| {
+        let FileContent::Blob(blob, _) = content else { return None };
+        let target = file.canonical_path.strip_prefix(&root).ok().and_then(|name| name.to_str());
+        let linked = target.filter(|name| *name != file.path_in_folder).map(str::to_owned);
+        let changed = modification_date(&file.metadata);
+        Some(BuildFile { name: file.path_in_folder, linked, blob, changed })
     };
     Ok(read.into_iter().filter_map(build_file).collect())
 }

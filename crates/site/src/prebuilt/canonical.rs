@@ -1,5 +1,5 @@
-//! Finds the pages of a build that name another page as their canonical one (RFC 6596): older versions, print
-//! views and republished texts.
+//! Finds the pages of a build that name another page as their canonical one (RFC 6596), such as older
+//! versions, print views and republished texts, and pages that are links to another page's file.
 
 use std::collections::HashMap;
 
@@ -11,7 +11,8 @@ use crate::path;
 use crate::rules::build_urls::not_found_folder;
 
 /// For each page, the URL of the page that it names as canonical; `None` if it names itself or none, or if
-/// the URL is ignored.
+/// the URL is ignored. A page that names none, and whose file is a symbolic link or below one (`latest` to
+/// `v2`), has the page of the real file as its canonical one, unless it is the home page.
 ///
 /// The path decides which page of the build is meant, without regard to the host, because a build is also
 /// served elsewhere for tests; `/a`, `/a/`, `/a.html` and `/a/index.html` are the same. If the home page has
@@ -31,7 +32,7 @@ pub(super) fn find_originals(
         pages.iter().enumerate().map(|(at, page)| (key(&page.path), at)).collect();
     // The position of the page that page `at` declares as canonical, or `pages.len()` if that page is on
     // another site.
-    let target = |at: usize| {
+    let named = |at: usize| {
         let url: Uri = declared(at)?.parse().ok()?;
         let is_own_host =
             || host(&url) == own_host || pages[at].url.parse().is_ok_and(|own| host(&own) == host(&url));
@@ -42,10 +43,19 @@ pub(super) fn find_originals(
         let is_own = key(&path) == key(&pages[at].path);
         if is_own { Some(at) } else { positions.get(key(&path)).copied() }
     };
-    let targets: Vec<Option<usize>> = (0..pages.len()).map(target).collect();
+    let by_name: HashMap<&str, usize> =
+        pages.iter().enumerate().map(|(at, page)| (page.name(), at)).collect();
+    let linked = |at: usize| {
+        let name = pages[at].file.linked.as_deref().filter(|_| pages[at].path != mount)?;
+        by_name.get(name).copied()
+    };
+    let mut targets: Vec<Option<usize>> = (0..pages.len()).map(named).collect();
     let mut counts = vec![0; pages.len() + 1];
     for (at, to) in targets.iter().enumerate() {
         to.filter(|to| *to != at).into_iter().for_each(|to| counts[to] += 1);
+    }
+    for (at, target) in targets.iter_mut().enumerate() {
+        *target = target.or_else(|| linked(at));
     }
     let original = |(at, to): (usize, &Option<usize>)| {
         let to = to.filter(|to| *to != at && 2 * counts[*to] < pages.len())?;

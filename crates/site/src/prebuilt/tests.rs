@@ -2,6 +2,7 @@
 
 use std::borrow::Cow;
 use std::fs;
+use std::os::unix::fs::symlink;
 use std::path::Path;
 
 use super::*;
@@ -1100,6 +1101,26 @@ fn pages_that_crawlers_must_not_fetch_are_not_listed() {
     let listed: Vec<&str> = site.pages.iter().map(|page| page.path.as_str()).collect();
     assert_eq!(listed, ["/", "/own/b/"]);
     assert!(describe(&site, "/secret").starts_with("page "));
+}
+
+#[test]
+fn versions_behind_symbolic_links_are_listed_once() {
+    let text = |title: &str| page(title, "<p>Text</p>");
+    let named = text("C").replace("<title>", "<link rel=canonical href=/latest/c><title>");
+    let mut bench = Bench::new(&[
+        ("v1/a.html", &text("A 1")),
+        ("v2/a.html", &text("A 2")),
+        ("v2/index.html", &text("Version 2")),
+        ("v2/c.html", &named),
+    ]);
+    for (link, target) in [("latest", "v2"), ("dev", "latest"), ("index.html", "v2/index.html")] {
+        symlink(target, bench.folder.path().join(link)).expect("a link");
+    }
+    let site = bench.site();
+    let listed: Vec<&str> = site.pages.iter().map(|page| page.path.as_str()).collect();
+    assert_eq!(listed, ["/", "/latest/c", "/v1/a", "/v2/", "/v2/a"]);
+    let link = site.markdown("/dev/a").and_then(|file| file.link.clone()).expect("a link");
+    assert_eq!(link, "<https://www.example.com/v2/a>; rel=\"canonical\"");
 }
 
 #[test]
