@@ -13,6 +13,8 @@ pub struct Embedded {
     pub scripts: BTreeSet<String>,
     /// The values of event handlers such as `onclick`: of all attributes whose names begin with `on`.
     pub handlers: BTreeSet<String>,
+    /// The `javascript:` URLs in attributes, without whitespace around them, with the scheme in lower case.
+    pub links: BTreeSet<String>,
     /// Whether a `<meta>` element of the page itself declares a content security policy.
     pub has_policy: bool,
 }
@@ -50,14 +52,20 @@ impl Embedded {
                         let inner = Self::read_nested(&parse(html), depth + 1);
                         found.scripts.extend(inner.scripts);
                         found.handlers.extend(inner.handlers);
+                        found.links.extend(inner.links);
                     }
                 }
                 _ => {}
             }
             for attribute in dom.element(id).iter().flat_map(|element| &element.attributes) {
                 let name = &*attribute.name.local;
+                let value = attribute.value.trim();
                 if name.len() > 2 && name.starts_with("on") {
                     found.handlers.insert(attribute.value.to_string());
+                } else if let Some((scheme, code)) = value.split_once(':')
+                    && scheme.eq_ignore_ascii_case("javascript")
+                {
+                    found.links.insert(format!("javascript:{code}"));
                 }
             }
         }
@@ -85,11 +93,12 @@ mod tests {
         let found = Embedded::of_html(
             "<meta http-equiv=Content-Security-Policy content=x><script>a &lt;\r\nb</script><script type=module>c</script>\
              <script src=d></script><script type=application/json>e</script>\
-             <p onclick='h()'>j<script>c</script>",
+             <p onclick='h()'>j<script>c</script><a href=' JavaScript:k(&quot;l&quot;) '>m</a><a href=javascript.html>n</a>",
         );
         let texts = |set: &BTreeSet<String>| set.iter().cloned().collect::<Vec<_>>();
         assert_eq!(texts(&found.scripts), ["a &lt;\nb", "c"]);
         assert_eq!(texts(&found.handlers), ["h()"]);
+        assert_eq!(texts(&found.links), ["javascript:k(\"l\")"]);
         assert!(found.has_policy);
         assert_eq!(Embedded::of_html("<p style='i'>x<style>f</style>"), Embedded::default());
     }

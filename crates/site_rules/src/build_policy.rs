@@ -32,24 +32,29 @@ pub fn file_policy(media_type: &str) -> &'static str {
     if media_type.starts_with("text/javascript") { SCRIPT } else { FILE }
 }
 
-/// Builds a policy that permits the page's own inline scripts by hash. If there are more than 96
-/// scripts or event handlers, permits all inline code of that kind. If the page declares its own policy,
-/// returns only the directive that `<meta>` cannot contain. The policy contains only printable ASCII.
+/// Builds a policy that permits the page's own inline code by hash. If there are more than 96 event handlers,
+/// or more than 96 scripts and `javascript:` URLs, permits all inline code of that kind. If the page declares
+/// its own policy, returns only the directive that `<meta>` cannot contain. The policy contains only
+/// printable ASCII.
 pub fn content_security_policy(code: &Embedded) -> String {
     if code.has_policy {
         return "frame-ancestors 'self'".to_owned();
     }
     let mut policy = SCRIPT.to_owned();
-    add_hashes(&mut policy, code.scripts.iter());
+    if !code.links.is_empty() {
+        // Hashes apply to `javascript:` URLs only with this keyword. Browsers hash the whole URL.
+        policy.push_str(" 'unsafe-hashes'");
+    }
+    add_hashes(&mut policy, code.scripts.iter().chain(&code.links).collect());
     if !code.handlers.is_empty() {
         policy.push_str("; script-src-attr 'unsafe-hashes'");
-        add_hashes(&mut policy, code.handlers.iter());
+        add_hashes(&mut policy, code.handlers.iter().collect());
     }
     policy
 }
 
 /// Appends the hashes of the code, or `'unsafe-inline'` if there are more than [`MAX_HASHES`].
-fn add_hashes<'a>(policy: &mut String, code: impl ExactSizeIterator<Item = &'a String>) {
+fn add_hashes(policy: &mut String, code: Vec<&String>) {
     if code.len() > MAX_HASHES {
         policy.push_str(" 'unsafe-inline'");
         return;
@@ -68,7 +73,8 @@ mod tests {
     #[test]
     fn only_the_pages_own_code_is_permitted() {
         let text = |text: &str| [text.to_owned()].into();
-        let code = Embedded { scripts: text("alert(1)"), handlers: text("go()"), has_policy: false };
+        let scripts = text("alert(1)");
+        let code = Embedded { scripts, handlers: text("go()"), ..Embedded::default() };
         let policy = content_security_policy(&code);
         // printf 'alert(1)' | openssl dgst -sha256 -binary | base64
         assert!(
@@ -79,6 +85,13 @@ mod tests {
         assert_eq!(content_security_policy(&Embedded::default()), SCRIPT);
         assert!(SCRIPT.ends_with("; script-src 'self' https: blob: 'wasm-unsafe-eval'"), "{SCRIPT}");
         assert!(FILE.ends_with("; script-src 'self'"), "{FILE}");
+        let linked =
+            content_security_policy(&Embedded { links: text("javascript:go()"), ..Embedded::default() });
+        // printf 'javascript:go()' | openssl dgst -sha256 -binary | base64
+        assert_eq!(
+            linked,
+            format!("{SCRIPT} 'unsafe-hashes' 'sha256-jDbRdnWRhziiD2lk72MDyCAg2B/6fVdy02GN3Xik1hA='")
+        );
         let own = Embedded { has_policy: true, ..code };
         assert_eq!(content_security_policy(&own), "frame-ancestors 'self'");
     }
