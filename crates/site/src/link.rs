@@ -17,6 +17,8 @@ pub struct LinkCatalog {
     /// The paths that end in `.md` or `.markdown` and are no Markdown of a page: files in `static/` and
     /// generated resources such as `/agents.md`.
     pub markdown_files: HashSet<String>,
+    /// The paths of the files in `static/`.
+    pub static_files: HashSet<String>,
     /// The fingerprinted paths of assets, by path: `/assets/diagram.svg` → `/assets/diagram.0a1b2c3d4e.svg`.
     pub assets: HashMap<String, String>,
     /// The images whose size is known, by path.
@@ -56,11 +58,11 @@ pub struct LinkTarget {
 }
 
 impl LinkCatalog {
-    /// Resolves a link relative to the source file (`../posts/x.md`, an image in the same folder) or, if
-    /// there is no such file, relative to the page's path. `@/x.md` names a source file, as in Zola, and so
-    /// does `/x.md`, as in Docusaurus and VitePress. Links with a scheme or a host have no target and stay
-    /// unchanged, except that `//host` gets the site's scheme in `absolute`. Does not check that the target
-    /// exists.
+    /// Resolves a link relative to the source file (`../posts/x.md`, `../static/x.png`, an image in the same
+    /// folder) or, if there is no such file, relative to the page's path. `@/x.md` names a source file, as in
+    /// Zola, and so does `/x.md`, as in Docusaurus and VitePress. Links with a scheme or a host have no
+    /// target and stay unchanged, except that `//host` gets the site's scheme in `absolute`. Does not check
+    /// that the target exists.
     pub fn resolve(&self, place: LinkOrigin<'_>, link: &str) -> ResolvedLink {
         if has_scheme(link) {
             return ResolvedLink { href: link.to_owned(), absolute: link.to_owned(), target: None };
@@ -103,9 +105,9 @@ impl LinkCatalog {
         })
     }
 
-    /// The decoded path to which a link's decoded path leads: that of the source file or asset that it names,
-    /// or else the path resolved against the page's. An unknown `@/x.md` leads to `/x.md`, and an unknown
-    /// `@/x/_index.md` to the folder `/x/`. `tail` is the query and the fragment.
+    /// The decoded path to which a link's decoded path leads: that of the source file, asset or file in
+    /// `static/` that it names, or else the path resolved against the page's. An unknown `@/x.md` leads to
+    /// `/x.md`, and an unknown `@/x/_index.md` to the folder `/x/`. `tail` is the query and the fragment.
     fn find_target_path(&self, place: LinkOrigin<'_>, raw: &str, tail: &str) -> String {
         if let Some(file) = raw.strip_prefix("@/") {
             // Zola's content folder corresponds to `pages/` and `posts/`, and a section's `_index.md` to
@@ -131,7 +133,9 @@ impl LinkCatalog {
         let beside = beside.trim_start_matches('/');
         let find = |file: &str| {
             let asset = || Some(path::public_path(file)).filter(|path| self.assets.contains_key(path));
-            self.pages.get(file).cloned().or_else(asset)
+            let in_static = || Some(file.strip_prefix("static")?.to_owned());
+            let is_there = |path: &String| self.static_files.contains(path);
+            self.pages.get(file).cloned().or_else(asset).or_else(|| in_static().filter(is_there))
         };
         let found = find(beside).or_else(|| find(&path::other_form(beside)?));
         found.unwrap_or_else(|| path::resolve_relative(place.path, raw))
@@ -182,6 +186,20 @@ mod tests {
             ("cafe\u{301}.md", "/x/"),
             ("\u{e9}.png", "/e.0123456789.png"),
             ("cafe.md", "/cafe.md"),
+        ] {
+            assert_eq!(catalog.resolve(place, link).href, href, "{link}");
+        }
+    }
+
+    #[test]
+    fn a_relative_link_leads_to_a_file_in_static() {
+        let mut catalog = LinkCatalog::default();
+        catalog.static_files.insert("/a/b.png".into());
+        let place = LinkOrigin { file: "posts/2026-01-02-x.md", path: "/blog/x/" };
+        for (link, href) in [
+            ("../static/a/b.png", "/a/b.png"),
+            ("../static/c.png", "/blog/static/c.png"),
+            ("../statica/b.png", "/blog/statica/b.png"),
         ] {
             assert_eq!(catalog.resolve(place, link).href, href, "{link}");
         }

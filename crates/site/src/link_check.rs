@@ -147,7 +147,8 @@ pub(super) fn check_links(found: &[LinkUse<'_>], names: &PathRegistry, anchors: 
 }
 
 /// A correction for a broken relative link: the link with the most similar file name in the folder to which
-/// the link leads. A page counts with the name of its source file. `None` for other links, and if no name is
+/// the link leads. A page counts with the name of its source file. If a file in `static/` has just this name,
+/// its path is the correction. `None` for other links, and if no name is
 /// similar. `place` is the file with the link, and `paths` are all paths with an owner.
 fn suggest_beside(place: &str, written: &str, paths: &[&str], names: &PathRegistry) -> Option<String> {
     let raw = percent_decoded(&written[..written.find(['?', '#']).unwrap_or(written.len())]);
@@ -164,6 +165,9 @@ fn suggest_beside(place: &str, written: &str, paths: &[&str], names: &PathRegist
         if is_page { owner.strip_prefix(sources) } else { path.strip_prefix(&files) }
     });
     let meant = closest_path(name, files_here.filter(|name| !name.contains('/')))?;
+    if meant == name {
+        return Some(path::encode(&format!("{files}{meant}")).into_owned());
+    }
     Some(format!("{above}{}", path::encode(meant)))
 }
 
@@ -228,6 +232,7 @@ mod tests {
         let place = LinkOrigin { file: "posts/2026-01-02-open.md", path: "/blog/open/" };
         for (link, expected) in [
             ("glase.png", "the image `glase.png` does not exist, did you mean `glaze.png`?"),
+            ("glaze.png", "the image `glaze.png` does not exist, did you mean `/blog/glaze.png`?"),
             ("./Glaze.PNG", "the image `./Glaze.PNG` does not exist, did you mean `./glaze.png`?"),
             (
                 "../pages/kontact.md",

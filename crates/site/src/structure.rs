@@ -198,9 +198,9 @@ fn footer_links(options: &PagesOptions, catalog: &LinkCatalog) -> Vec<LinkTarget
     links.filter_map(|link| catalog.resolve(place, &link.href).target).collect()
 }
 
-/// Collects the possible targets of links, except for `markdown_files`: pages with a source, assets, and the
-/// images in `assets` and `verbatim` with their sizes. Reports a panic that occurs while the size of an image
-/// is read.
+/// Collects the possible targets of links, except for `markdown_files`: pages with a source, assets, files in
+/// `static/` (`verbatim`), and the images among these with their sizes. Reports a panic that occurs while the
+/// size of an image is read.
 fn link_catalog(
     documents: &[Document],
     assets: &[Asset],
@@ -213,6 +213,7 @@ fn link_catalog(
         base_url: options.base_url.clone(),
         pages: written.map(|document| (document.file.clone(), document.path.clone())).collect(),
         assets: assets.iter().map(|asset| (asset.path.clone(), asset.fingerprinted.clone())).collect(),
+        static_files: verbatim.iter().map(|(name, _)| format!("/{name}")).collect(),
         images: catalog_images(assets, verbatim, faults),
         allowed: options.allowed.clone(),
         ..LinkCatalog::default()
