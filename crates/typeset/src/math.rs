@@ -40,11 +40,19 @@ pub fn render(formula: &str, is_block: bool) -> Result<String, MathError> {
     let converted = panics::catch(Part::Content, || {
         panics::inject("formula", formula);
         // Cannot fail: only macros can make a configuration invalid, and the default has none.
-        let converter = LatexToMathML::new(MathCoreConfig::default()).ok()?;
-        Some(converter.convert_with_local_state(formula, display))
+        let latex = LatexToMathML::new(MathCoreConfig::default()).ok()?;
+        let converted = latex.convert_with_local_state(formula, display).map(|it| it.mathml);
+        if converted.is_ok() || !is_block || !formula.contains("\\tag") {
+            return Some(converted);
+        }
+        // As in TeX, a formula that stands alone may have a number of its own, but the converter expects such
+        // a number in an environment.
+        let numbered = format!("\\begin{{equation}}{formula}\\end{{equation}}");
+        let numbered = latex.convert_with_local_state(&numbered, display).map(|it| it.mathml);
+        Some(numbered.ok().map_or(converted, Ok))
     });
     match converted {
-        Ok(Some(Ok(converted))) => Ok(without_styles(&converted.mathml)),
+        Ok(Some(Ok(mathml))) => Ok(without_styles(&mathml)),
         Ok(Some(Err(error))) => fail(error.error_message().trim_end_matches('.'), error.0.start),
         Ok(None) | Err(_) => fail("the converter does not understand it", 0),
     }
@@ -164,6 +172,14 @@ mod tests {
             "these scripts do not enclose each other"
         );
         assert!(render("x", true).expect("a valid formula").starts_with("<math display=\"block\">"));
+    }
+
+    #[test]
+    fn a_formula_that_stands_alone_may_have_a_number() {
+        let html = render("\nE = mc^2 \\tag{1.a}\n", true).expect("a valid formula");
+        assert!(html.contains("1.a") && !html.contains("style="), "{html}");
+        assert!(render("E \\tag{1}", false).is_err());
+        assert_eq!(render("E \\tag{1}\n\\unknown", true).map_err(|error| error.line), Err(1));
     }
 
     #[test]
