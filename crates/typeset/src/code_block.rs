@@ -59,9 +59,11 @@ impl CodeBlock {
     /// Parses an info string, the text after the opening fence. `lines` is the number of lines of code. Calls
     /// `warn` with a message for each unknown attribute and each invalid line number. A first line number
     /// does not number the lines if no other attribute does. Without a language at the beginning, the first
-    /// class is the language, as in `{.rust}`.
+    /// class is the language, as in `{.rust}`, or else the first unknown word in braces, as in `{python}`.
     pub fn parse(info: &str, lines: usize, warn: &mut impl FnMut(String)) -> Self {
-        let end = info.find([' ', ',', '{', '\t', ':']).unwrap_or(info.len());
+        let end = info.find([' ', ',', '{', '\t', ':', '=']).unwrap_or(info.len());
+        // Without a language, as in `title="a.txt"`, the first word is an attribute.
+        let end = if info[end..].starts_with('=') { 0 } else { end };
         let mut block = Self { language: info[..end].to_owned(), ..Self::default() };
         let mut numbered = None;
         let mut start = None;
@@ -96,7 +98,10 @@ impl CodeBlock {
                         || is_error_code(other)
                         || WITHOUT_EFFECT.contains(&other.replace('_', "-").as_str())
                         || WITHOUT_EFFECT.contains(&other);
-                    if !known {
+                    let is_word = value.is_empty() && name.bytes().all(|byte| byte.is_ascii_alphanumeric());
+                    if !known && is_word && block.language.is_empty() && info.starts_with('{') {
+                        block.language = name;
+                    } else if !known {
                         warn(match closest(&name, NAMES) {
                             Some(meant) => {
                                 format!("unknown attribute `{name}` of a code block; did you mean `{meant}`?")
@@ -356,6 +361,8 @@ mod tests {
             ("rs", CodeBlock::default()),
             ("rs title=\"src/a b.rs\"", titled("src/a b.rs")),
             ("rs title='a.rs'", titled("a.rs")),
+            ("{rs, title='a.rs'}", titled("a.rs")),
+            ("{rs} title='a.rs'", titled("a.rs")),
             ("rs title=a.rs", titled("a.rs")),
             ("rs,name=a.rs", titled("a.rs")),
             ("rs [a.rs]", titled("a.rs")),
@@ -445,6 +452,10 @@ mod tests {
             ("rs {1} linenos", "rs"),
             ("rs title='a \"b\"' {1}", "rs title=\"a 'b'\""),
             ("{title=a}", "text title=\"a\""),
+            ("title=\"a b.rs\"", "text title=\"a b.rs\""),
+            ("title=a {1}", "text title=\"a\""),
+            ("{python}", "python"),
+            ("{wrap}", ""),
             ("", ""),
         ] {
             assert_eq!(parse(info).0.plain_info(), plain, "{info}");
