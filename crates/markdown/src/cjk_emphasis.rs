@@ -43,7 +43,7 @@ pub fn parse<'a>(
 
 /// Whether a character is a letter or punctuation mark of Chinese, Japanese or Korean. Rare ones do not
 /// count: common ones are in the same text.
-fn is_cjk(c: char) -> bool {
+pub(crate) fn is_cjk(c: char) -> bool {
     matches!(
         c,
         '\u{2e80}'..='\u{d7fb}' | '\u{f900}'..='\u{faff}' | '\u{ff01}'..='\u{ffee}' | '\u{20000}'..='\u{3fffd}'

@@ -837,6 +837,16 @@ mod tests {
         assert!(marked("it", source).contains("“Hallo <em>Welt</em>”"));
         assert!(marked("fr", "\"Oui\"").contains("«\u{a0}Oui\u{a0}»"));
         assert!(marked("de", "„Ja“ und “yes”").contains("„Ja“ und “yes”"));
+        for (language, source, expected) in [
+            ("ja", "\"日本\"の\"テスト\"です", "“日本”の“テスト”です"),
+            ("de", "\"日本\"の*x*\"テスト\"", "„日本“の<em>x</em>"),
+            ("en", "彼は\"A\"と\"B\"と\"C\"。", "彼は“A”と“B”と“C”。"),
+            ("en", "日本\"\n\nの\"x\"", "日本”</p>\n<p>の“x”"),
+            ("en", "5\"の a\"b 語\" c", "5”の a”b 語” c"),
+        ] {
+            let html = marked(language, source);
+            assert!(html.contains(expected), "{source}: {html}");
+        }
     }
 
     #[test]
