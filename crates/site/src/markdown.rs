@@ -464,19 +464,24 @@ impl<'a> BodyRenderer<'a, '_> {
     }
 
     /// Gives a heading its anchor, and records it: the author's anchor (`## Title {#anchor}`), which is
-    /// removed from the title, or a unique one derived from the title. Warns about first-level headings, and
-    /// about an author's anchor that an earlier heading has. The heading keeps that anchor.
+    /// removed from the title, or a unique one derived from the title. Of several anchors, the first counts;
+    /// one with a backslash before it is text. Warns about first-level headings, and about an author's anchor
+    /// that an earlier heading has. The heading keeps that anchor.
     fn set_anchor(&mut self, node: Node<'a>, level: u8, position: Sourcepos) {
         let mut chosen = None;
+        let line = self.source.line_at(position.start.line).map_or("", |(_, line)| line);
         if let Some(last) = node.last_child()
             && let NodeValue::Text(text) = &mut last.data_mut().value
-            && let Some((before, id)) =
-                text.trim_end().strip_suffix('}').and_then(|rest| rest.rsplit_once("{#"))
-            && !id.is_empty()
-            && !id.contains(char::is_whitespace)
         {
-            chosen = Some(id.to_owned());
-            *text = before.trim_end().to_owned().into();
+            while let Some((before, id)) =
+                text.trim_end().strip_suffix('}').and_then(|rest| rest.rsplit_once("{#"))
+                && !id.is_empty()
+                && !id.contains(char::is_whitespace)
+                && !line.contains(&format!("\\{{#{id}"))
+            {
+                chosen = Some(id.to_owned());
+                *text = before.trim_end().to_owned().into();
+            }
         }
         let title = node.collect_text();
         if level == 1 {
@@ -692,6 +697,16 @@ mod tests {
 
     #[test]
     fn headings_get_anchors_that_links_can_name() {
+        let titles = |source: &str| render_body(source).facts.headings.remove(0);
+        for (source, id, title) in [
+            ("## Two {#a}{#b}", "a", "Two"),
+            ("## Two {#a} {#b}", "a", "Two"),
+            ("## Text \\{#each}", "text-each", "Text {#each}"),
+            ("## Text {#each} \\{#a}", "text-each-a", "Text {#each} {#a}"),
+        ] {
+            let heading = titles(source);
+            assert_eq!((&*heading.id, &*heading.title), (id, title), "{source}");
+        }
         let rendered = render_body("## What it does\n\n### Chosen {#mine}\n\n## What it does\n");
         let ids: Vec<&str> = rendered.facts.headings.iter().map(|heading| heading.id.as_str()).collect();
         assert_eq!(ids, ["what-it-does", "mine", "what-it-does-1"]);
