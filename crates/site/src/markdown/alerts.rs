@@ -1,9 +1,12 @@
 //! Titles of alerts (`> [!NOTE]`) and labels of links back from footnotes, in the language of the page.
 
+use comrak::Arena;
 use comrak::nodes::{AlertType, Node, NodeAlert, NodeValue};
+use comrak::options::{Options, Parse};
 
 use crate::words::WordList;
 use frontdesk_forms::text::escape_html;
+use frontdesk_markdown::parser_options;
 use frontdesk_markdown::source::SourceText;
 
 /// The marker of each kind of alert, its type, and the name of the word for its default title.
@@ -37,10 +40,19 @@ pub(super) fn localize(root: Node<'_>, source: &SourceText<'_>, words: &WordList
         });
         let default =
             KINDS.iter().find(|kind| kind.1 == alert.alert_type).map_or("alert_note", |kind| kind.2);
-        let title = written.filter(|title| !title.is_empty());
+        let title = written.filter(|title| !title.is_empty()).map(|title| without_formatting(&title));
         alert.title = Some(title.unwrap_or_else(|| words.get(default).to_owned()));
         node.data_mut().value = NodeValue::Alert(Box::new(alert));
     }
+}
+
+/// The text of a title in Markdown, because the parser writes titles as text.
+fn without_formatting(title: &str) -> String {
+    // After a word, `1.` and `#` at the beginning of a title are text.
+    let (arena, after_word) = (Arena::new(), format!("a {title}"));
+    let options = Options { parse: Parse::default(), ..parser_options() };
+    let text = comrak::parse_document(&arena, &after_word, &options).collect_text();
+    text.strip_prefix("a ").map_or_else(|| title.to_owned(), str::to_owned)
 }
 
 /// If a quotation begins with the marker of an alert, removes its first line and returns the alert.
@@ -103,6 +115,8 @@ mod tests {
         for (source, kind, expected) in [
             ("> [!NOTE]\n> Text", "note", "Hinweis</p>\n<p>Text</p>"),
             ("> [!tip] Own\n> Text", "tip", "Own</p>\n<p>Text</p>"),
+            ("> [!tip] *Own* `x` [y](z) a*b\n> Text", "tip", "Own x y a*b</p>\n<p>Text</p>"),
+            ("> [!tip] 1. # \"Own\" \\*\n> Text", "tip", "1. # &quot;Own&quot; *</p>\n<p>Text</p>"),
             ("> [!note]- Folded\n> Text", "note", "Folded</p>\n<p>Text</p>"),
             ("> [!note]+\n> Text", "note", "Hinweis</p>\n<p>Text</p>"),
             ("> [!NOTE]: Own\n> Text", "note", "Own</p>\n<p>Text</p>"),
