@@ -48,7 +48,7 @@ pub(super) struct Fragment<'a> {
 
 /// Separates HTML files into pages, which get their paths, and fragments. `others` are the other files of the
 /// build. The links on pages decide which pages keep the extension `.html` in their paths. Reports panics,
-/// and pages at the endpoints of forms.
+/// pages at the endpoints of forms, and a home page that is a generator's source.
 pub(super) fn separate_fragments<'a>(
     html: &'a [BuildFile],
     others: &[BuildFile],
@@ -85,6 +85,15 @@ pub(super) fn separate_fragments<'a>(
         }
     }
     report_endpoints(&pages, &options.form_set, faults);
+    let sources = pages.iter().filter(|page| {
+        let html = &page.file.blob.bytes;
+        page.path == build.mount && (html.starts_with(b"---\n") || html.starts_with(b"---\r\n"))
+    });
+    faults.extend(sources.map(|page| {
+        let message = "begins with front matter: it is a source, not a page that a generator has built";
+        let hint = "build the site, and serve the folder with the output, such as `_site`";
+        Fault::warning(page.name(), None, message).hint(hint)
+    }));
     (pages, fragments)
 }
 

@@ -1124,6 +1124,13 @@ fn versions_behind_symbolic_links_are_listed_once() {
 }
 
 #[test]
+fn a_home_page_that_is_a_source_is_reported() {
+    let mut bench = Bench::new(&[("index.html", "---\nlayout: default\n---\n<h1>Home</h1>{{ content }}")]);
+    let said: Vec<String> = bench.load().faults.iter().map(ToString::to_string).collect();
+    assert!(said.len() == 1 && said[0].starts_with("index.html: begins with front matter"), "{said:?}");
+}
+
+#[test]
 fn pages_at_the_endpoints_of_forms_are_reported() {
     let text = page("Title", "<p>Text</p>");
     let mut bench =
