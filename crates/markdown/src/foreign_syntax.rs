@@ -9,8 +9,8 @@ use crate::source::{SourceText, without_markers};
 const REWRITE: &str = "write Markdown or HTML instead";
 
 /// Describes syntax of another program in a text at `position`, with a hint; `None` if there is none. If
-/// there are several, the first of these kinds counts: shortcodes, links in double brackets, lists of
-/// attributes, and blocks and directives at the beginning of the line.
+/// there are several, the first of these kinds counts: shortcodes, links in double brackets, highlighted
+/// words, lists of attributes, and abbreviations, blocks and directives at the beginning of the line.
 pub fn find(text: &str, source: &SourceText<'_>, position: Sourcepos) -> Option<(String, &'static str)> {
     let line = source.line_at(position.start.line);
     let before = line.and_then(|(_, line)| line.get(..position.start.column.saturating_sub(1)));
@@ -32,11 +32,17 @@ fn find_in(text: &str, line: Option<&str>, follows_link: bool) -> Option<(String
     if let Some(link) = wikilink(text) {
         return shown(link, "write a Markdown link, such as `[About](about.md)`");
     }
+    if let Some(marked) = highlighted(text) {
+        return shown(marked, "write `<mark>…</mark>`");
+    }
     if let Some(attributes) = attribute_list(text, line.is_some(), follows_link) {
         // The parser has replaced straight quotes.
         return shown(&attributes.replace(is_quote, "\""), "remove it, or write HTML with these attributes");
     }
     let line = line?;
+    if line.starts_with("*[") && line.contains("]:") {
+        return shown(line, "write `<abbr title=\"…\">` where the abbreviation occurs");
+    }
     if TABLE_OF_CONTENTS.iter().any(|marker| line.trim_end().eq_ignore_ascii_case(marker)) {
         return shown(line, "write `toc: true` in the front matter for a table of contents");
     }
@@ -76,6 +82,22 @@ fn wikilink(text: &str) -> Option<&str> {
             && !inner.contains(['[', ']', '\n'])
             && !text[..at].ends_with(|c: char| c.is_alphanumeric() || c == '\\');
         is_name.then(|| &text[at..at + inner.len() + 4])
+    })
+}
+
+/// The first text between `==`, such as `==new==`. Skips what may be a comparison: next to a letter, a digit
+/// or another `=`, or with whitespace inside the marks.
+fn highlighted(text: &str) -> Option<&str> {
+    text.match_indices("==").find_map(|(at, _)| {
+        let inner = &text[at + 2..];
+        let inner = &inner[..inner.find("==")?];
+        let (before, after) = (&text[..at], &text[at + inner.len() + 4..]);
+        let is_part = |c: char| c.is_alphanumeric() || c == '=';
+        let is_marked = !inner.is_empty()
+            && inner.trim() == inner
+            && !before.ends_with(is_part)
+            && !after.starts_with(is_part);
+        is_marked.then(|| &text[at..at + inner.len() + 4])
     })
 }
 
@@ -125,6 +147,9 @@ mod tests {
         for (line, expected) in [
             ("See [[About us|us]] and ![[pic.png]].", "`[[About us|us]]`"),
             ("![[pic.png]]", "`[[pic.png]]`"),
+            ("a ==new== b", "`==new==`"),
+            ("==two words==, b", "`==two words==`"),
+            ("*[HTML]: Language", "`*[HTML]: Language`"),
             ("{{< note >}}", "shortcodes"),
             ("{% include a.html %}", "shortcodes"),
             ("::: tip Title", "`:::`"),
@@ -154,6 +179,8 @@ mod tests {
         for line in [
             "a[[i]] and [[1, 2], [3, 4]] and [[1]] and [[ -f a ]]",
             ":::",
+            "a==b==c, a == b == c, ====, ===== and (==",
+            "*[a] b",
             "Wow!!! Great",
             "!!! Attention",
             "[!] and [x]",

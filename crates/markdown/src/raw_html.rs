@@ -55,6 +55,17 @@ pub fn has_image_without_alternative(html: &str) -> bool {
     })
 }
 
+/// Whether an HTML block begins with a tag with the attribute `markdown`, as in Python-Markdown and kramdown,
+/// and has more lines: without an empty line after the tag, these are not Markdown.
+pub fn has_markdown_as_text(html: &str) -> bool {
+    let Some(tag) = html.trim_start().strip_prefix('<') else { return false };
+    let names = without_quoted_values(tag);
+    let is_name = |word: &str| word == "markdown" || word.starts_with("markdown=");
+    tag.starts_with(|c: char| c.is_ascii_alphabetic())
+        && names.split_whitespace().skip(1).any(is_name)
+        && html.trim().contains('\n')
+}
+
 /// The text of a tag up to its `>`, with each quoted value replaced by a space.
 fn without_quoted_values(tag: &str) -> String {
     let mut rest = String::new();

@@ -23,7 +23,7 @@ use frontdesk_forms::text::escape_html;
 use frontdesk_markdown::headings::AnchoredHeadings;
 use frontdesk_markdown::raw_html::{
     BLOCKED, BLOCKED_IMAGE, BLOCKED_SCRIPT, element_sources, has_image_without_alternative,
-    show_unclosed_html,
+    has_markdown_as_text, show_unclosed_html,
 };
 use frontdesk_markdown::source::{SourceText, find_definition, format_destination, shown_lines};
 use frontdesk_process::maps::{HashMap, HashSet};
@@ -312,12 +312,19 @@ impl<'a> BodyRenderer<'a, '_> {
 
     /// Renders an image with its size and its smaller variants, if they are known, so that the text below
     /// does not move when the image loads. The first image of a page loads immediately, because it is often
-    /// visible without scrolling; others are lazy. Records the target, and warns about blocked hosts, missing
-    /// alternative texts and unreadable sizes.
+    /// visible without scrolling; others are lazy. Removes a size behind `|` from the alternative text.
+    /// Records the target, and warns about blocked hosts, missing alternative texts and unreadable sizes.
     fn render_image(&mut self, node: Node<'a>, image: &NodeLink, position: Sourcepos) -> String {
         let catalog = self.catalog;
         self.warn_about_blocked_host(&image.url, BLOCKED_IMAGE, &catalog.allowed.image, position);
-        let alternative = node.collect_text();
+        let mut alternative = node.collect_text();
+        // In Obsidian, `![Alt|100](a.png)` and `![Alt|100x50](a.png)` have a size.
+        if let Some((text, size)) = alternative.rsplit_once('|')
+            && size.starts_with(|c: char| c.is_ascii_digit())
+            && size.bytes().all(|byte| byte.is_ascii_digit() || byte == b'x')
+        {
+            alternative.truncate(text.len());
+        }
         if alternative.trim().is_empty() {
             let message = format!("the image `{}` has no alternative text", image.url);
             self.warn(position, message, NO_ALTERNATIVE);
@@ -577,8 +584,17 @@ impl<'a> BodyRenderer<'a, '_> {
     }
 
     /// Resolves a link, and records its target if it is on this site. Returns the link for the HTML, and the
-    /// absolute link for the Markdown.
+    /// absolute link for the Markdown. Warns about a `javascript:` link.
     fn resolve_link(&mut self, url: &str, line: usize) -> (String, String) {
+        let scheme = url.trim_start().split(':').next().unwrap_or_default();
+        if scheme.eq_ignore_ascii_case("javascript") {
+            let message = "the content security policy blocks this `javascript:` link".to_owned();
+            self.warn(
+                (line, 1, line, 1).into(),
+                message,
+                "move the code to a file in assets/ that waits for `click`",
+            );
+        }
         let resolved = self.lookups.look_up(self.catalog, self.place, url);
         if let Some(target) = resolved.target {
             self.rendered.facts.links.push((target, self.first_line + line - 1));
@@ -622,7 +638,8 @@ impl<'a> BodyRenderer<'a, '_> {
     }
 
     /// Resolves the links in raw HTML for both representations, and returns the HTML. Empties or removes
-    /// the comments in the Markdown. Warns about blocked content and images without `alt`.
+    /// the comments in the Markdown. Warns about blocked content, images without `alt`, and Markdown that is
+    /// not rendered.
     fn resolve_html(&mut self, node: Node<'a>, literal: &str, position: Sourcepos) -> String {
         self.warn_about_blocked_html(literal, position);
         if has_image_without_alternative(literal) {
@@ -632,6 +649,10 @@ impl<'a> BodyRenderer<'a, '_> {
                 message,
                 "describe the image in `alt`, or write `alt=\"\"` if it is decoration",
             );
+        }
+        if has_markdown_as_text(literal) {
+            let message = "the text in an element with the attribute `markdown` is shown as it is".to_owned();
+            self.warn(position, message, "leave an empty line after the tag and before the end tag");
         }
         // `line` is the source line of `counted`, the offset in `literal` up to which line breaks are
         // counted.
@@ -871,6 +892,38 @@ mod tests {
         let expected = format!("<strong>注意：</strong>请{}。\n\n- **a**：{}\n", link("看"), link("b"));
         assert_eq!(rendered.markdown, expected);
         assert!(rendered.html.starts_with("<p><strong>注意：</strong>请<a href=\"/x/\">看</a>。</p>"));
+    }
+
+    #[test]
+    fn markdown_in_html_is_reported_if_it_is_shown_as_text() {
+        for (source, is_shown) in [
+            ("<div class=\"grid\" markdown>\n- a\n</div>", true),
+            ("<div markdown=\"1\">\n*a*\n</div>", true),
+            ("<div markdown>\n\n- a\n\n</div>", false),
+            ("<div class=\"a markdown b\">\na\n</div>", false),
+            ("<markdown>\na\n</markdown>", false),
+            ("<!-- markdown\na -->", false),
+        ] {
+            let warnings = render_body(source).facts.warnings;
+            assert_eq!(warnings.iter().any(|it| it.message.contains("`markdown`")), is_shown, "{source}");
+        }
+        for (alternative, expected) in [("A|100", "A"), ("A|100x50", "A"), ("A|b", "A|b"), ("A|x", "A|x")] {
+            let html = render_body(&format!("![{alternative}](/x.png)")).html;
+            assert!(html.contains(&format!("alt=\"{expected}\"")), "{html}");
+        }
+    }
+
+    #[test]
+    fn links_with_scripts_are_reported_as_blocked() {
+        for (source, lines) in [
+            ("\n[a](javascript:b)", &[11][..]),
+            ("<a href='JavaScript:void(0)'>a</a>", &[10]),
+            ("<p>\n<a href=\"#b\" title=\"javascript:c\">", &[]),
+        ] {
+            let warnings = render_body(source).facts.warnings;
+            let blocked = warnings.iter().filter(|warning| warning.message.contains("`javascript:`"));
+            assert_eq!(blocked.map(|warning| warning.line).collect::<Vec<_>>(), lines, "{source}");
+        }
     }
 
     #[test]

@@ -422,9 +422,12 @@ fn read_file(
     let place = &file.path_in_site;
     if purpose == Purpose::None {
         let fault = Fault::warning(place, None, "the file is not published");
-        return Ok(Err(fault.hint(
-            "only images, audio, video and PDFs are published from pages/ and posts/; move other files to assets/ or static/",
-        )));
+        let is_page = media_type(place).starts_with("text/markdown");
+        return Ok(Err(fault.hint(if is_page {
+            "if it is a page, rename it so that it ends with `.md` in lower case"
+        } else {
+            "only images, audio, video and PDFs are published from pages/ and posts/; move other files to assets/ or static/"
+        })));
     }
     if purpose != Purpose::Source && purpose != Purpose::Template && !is_requestable(&file.path_in_folder) {
         let fault = Fault::warning(place, None, "the file is not published: its path cannot be requested");
