@@ -639,7 +639,7 @@ fn files_for_the_server_of_a_host_are_not_published() {
         }
         let rules = "_headers: its rules apply only in a build; it is not published";
         assert_eq!(said.contains(rules), !is_build, "{said}");
-        assert_eq!(said.contains("functions/: is for Cloudflare Pages Functions"), is_build, "{said}");
+        assert_eq!(said.contains("functions/: is for the server of a hosting provider"), is_build, "{said}");
 
         desk.configure("publish = [\"vercel.json\", \"functions/**\", \"_worker.js.map\", \"_headers\"]\n");
         reload(&server);

@@ -14,7 +14,7 @@ use rustix::io::Errno;
 
 use crate::publication::{
     Audience, ContentMark, ExclusionReason, HostingFile, PrivateFiles, Publication, Siblings,
-    exclusion_by_name, exclusion_by_structure, find_access_rule, has_programs, has_settings, is_inbox,
+    exclusion_by_name, exclusion_by_structure, find_access_rule, has_settings, is_inbox, is_program,
     may_restrict_access, restrict_readers,
 };
 use frontdesk_fault::Fault;
@@ -476,16 +476,15 @@ impl FolderListing<'_, '_, '_> {
     /// they would be public without it. `real` is the path of the folder. Files above [`MAX_RULES_BYTES`] do
     /// not count.
     fn report_access_rule(&mut self, folder: &Folder, real: &Path, name: &str, place: &str) {
-        let name = name.to_ascii_lowercase();
         let is_root = folder.name.is_empty() && matches!(&*self.place, "" | "static/");
-        if folder.is_excluded || !may_restrict_access(&name, is_root) {
+        if folder.is_excluded || !may_restrict_access(name, is_root) {
             return;
         }
         let at = self.served.root.join(place);
         let is_small = at.metadata().is_ok_and(|file| file.is_file() && file.len() <= MAX_RULES_BYTES);
         let Some(bytes) = is_small.then(|| std::fs::read(at).ok()).flatten() else { return };
         let exists = |path: &str| real.join(path).exists();
-        if let Some(rule) = find_access_rule(&name, &String::from_utf8_lossy(&bytes), exists) {
+        if let Some(rule) = find_access_rule(name, &String::from_utf8_lossy(&bytes), exists) {
             let message =
                 format!("`{}` restricts access to files, which this server cannot enforce", rule.text);
             let hint = "remove the files, or this rule if they may be public";
@@ -496,8 +495,8 @@ impl FolderListing<'_, '_, '_> {
     /// Excludes an entry at the root of a build, or of `static/`, that is for the server of a hosting
     /// provider, and returns whether it is. The caller passes only entries at the root of the listed folder.
     /// Warns if frontdesk does not apply its rules, configuration or programs. Rules at the root of a build
-    /// are applied, so they are left out without an exclusion. Does not exclude a configuration, or a folder
-    /// `functions`, that `site.publish` lists.
+    /// are applied, so they are left out without an exclusion. Does not exclude a configuration, or an entry
+    /// that [`is_program`] recognizes, if `site.publish` lists it.
     fn leave_out_hosting(
         &mut self,
         name: &str,
@@ -539,8 +538,8 @@ impl FolderListing<'_, '_, '_> {
                 self.exclude(place.to_owned(), ExclusionReason::Configuration);
                 return true;
             }
-            _ if is_build && is_folder && name == "functions" && !is_listed && has_programs(at) => {
-                let message = "is for Cloudflare Pages Functions; it is neither run nor published";
+            _ if is_build && !is_listed && is_program(name, at) => {
+                let message = "is for the server of a hosting provider; it is neither run nor published";
                 self.faults.push(warn(message));
                 self.exclude(place.to_owned(), ExclusionReason::ServerCode);
                 return true;

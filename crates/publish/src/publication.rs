@@ -14,7 +14,7 @@ use std::fmt;
 use std::path::{Path, PathBuf};
 
 pub(crate) use self::access_rules::{find_access_rule, may_restrict_access};
-pub(crate) use self::hosting::{HostingFile, has_programs, has_settings};
+pub(crate) use self::hosting::{HostingFile, has_settings, is_program};
 use self::pattern::PathPattern;
 pub(crate) use self::private::PrivateFiles;
 pub use self::private::{PrivatePath, find_containing_folder, resolve_path};

@@ -17,25 +17,46 @@ impl AccessRule {
     }
 }
 
-/// Whether a file of this name, in lower case, may have access rules. `is_root` says that it is at the root
-/// of a build or of `static/`.
+/// Configurations at the root of a build, or of `static/`, that may have access rules, in lower case.
+#[rustfmt::skip]
+const AT_ROOT: [&str; 8] = [
+    "_harp.json", "auth", "harp.json", "netlify.toml", "routes.json", "static.json", "staticfile.auth",
+    "staticwebapp.config.json",
+];
+
+/// Whether a file of this name may have access rules. `is_root` says that it is at the root of a build or of
+/// `static/`. Ignores case, except that Surge reads only `AUTH` in capitals.
 pub(crate) fn may_restrict_access(name: &str, is_root: bool) -> bool {
-    matches!(name, ".htaccess" | "web.config")
-        || is_root && matches!(name, "staticwebapp.config.json" | "netlify.toml")
+    let lower = name.to_ascii_lowercase();
+    matches!(&*lower, ".htaccess" | "web.config")
+        || is_root && AT_ROOT.contains(&&*lower) && (lower != "auth" || name == "AUTH")
 }
 
-/// The first rule in the configuration `name`, in lower case, that restricts access. `exists` says whether
-/// a file or folder with this path relative to the configuration is there. Ignores files that cannot be
-/// parsed, and rules for paths without files.
+/// The first rule that restricts access in a configuration that [`may_restrict_access`] recognizes by its
+/// name. `exists` says whether a file or folder with this path relative to the configuration is there.
+/// Ignores files that cannot be parsed and, except in `AUTH`, `netlify.toml` and `.htaccess`, rules for paths
+/// without files.
 pub(crate) fn find_access_rule(name: &str, text: &str, exists: impl Fn(&str) -> bool) -> Option<AccessRule> {
     let text = text.strip_prefix('\u{feff}').unwrap_or(text);
-    match name {
+    match &*name.to_ascii_lowercase() {
         ".htaccess" => in_htaccess(text),
-        "web.config" => in_lines(text, |line| {
-            let line = line.to_ascii_lowercase();
-            let denies = line.starts_with("<deny users=") || line.contains("accesstype=\"deny\"");
-            denies.then_some("deny users")
+        "web.config" => in_web_config(text, exists),
+        // Cloud Foundry asks for the passwords of `name:password`. In a file for Surge, `/path who` may also
+        // restrict access to a path.
+        "auth" | "staticfile.auth" => in_lines(text, |line| {
+            let (first, rest) = line.split_once(char::is_whitespace).unwrap_or((line, ""));
+            let is_path = first.starts_with('/') && !rest.is_empty();
+            let is_login = first.split_once(':').is_some_and(|(name, password)| {
+                !name.is_empty() && !name.contains(['#', '/', '<', '{']) && !password.starts_with("//")
+            });
+            (is_path || is_login && rest.is_empty()).then_some("login")
         }),
+        "harp.json" | "_harp.json" | "static.json" => {
+            let settings: Value = serde_json::from_str(text).ok()?;
+            let is_set = |key: &&str| !matches!(settings[key], Value::Null | Value::Bool(false));
+            let key = ["basicAuth", "basic_auth"].into_iter().find(is_set)?;
+            Some(AccessRule { line: line_of(text, key), text: key.to_owned() })
+        }
         "netlify.toml" => in_lines(text, |line| {
             let (key, value) = line.split_once('=')?;
             match key.trim().trim_matches(['"', '\'']) {
@@ -94,16 +115,98 @@ fn in_htaccess(text: &str) -> Option<AccessRule> {
     None
 }
 
+/// The 1-based line of the first member `key` in JSON.
+fn line_of(text: &str, key: &str) -> Option<usize> {
+    let at = text.find(&format!("\"{key}\""))?;
+    Some(text[..at].matches('\n').count() + 1)
+}
+
+/// The first rule of IIS or ASP.NET that refuses anonymous visitors, or all addresses but some, for GET
+/// requests. Rules that refuse single users, roles or addresses, and rules in a `<location>` without files,
+/// do not count. Neither does `<deny>` after `<allow users="*">`: ASP.NET applies the first rule that
+/// matches.
+fn in_web_config(text: &str, exists: impl Fn(&str) -> bool) -> Option<AccessRule> {
+    let (mut has_files, mut is_open, mut removed) = (true, false, None);
+    for (at, tag) in tags_of(text) {
+        let value = |key: &str| attribute(&tag, key).unwrap_or_default();
+        let has = |list: &str, names: &[&str]| list.split(',').any(|name| names.contains(&name.trim()));
+        let is_for_all =
+            || has(value("users"), &["*", "?"]) && has(&value("verbs").to_lowercase(), &["", "*", "get"]);
+        let is = |key: &str, expected: &str| value(key).eq_ignore_ascii_case(expected);
+        let name = tag.split(' ').next().unwrap_or_default().trim_end_matches('/').to_ascii_lowercase();
+        let rule = match &*name {
+            "location" => {
+                let path = value("path").trim_matches('/');
+                has_files = matches!(path, "" | ".") || exists(path);
+                None
+            }
+            "/location" => {
+                has_files = true;
+                None
+            }
+            "authorization" => {
+                (is_open, removed) = (false, None);
+                None
+            }
+            // IIS permits all users at the level of the server, until a configuration removes this rule.
+            "clear" | "remove" if name == "clear" || has(value("users"), &["*"]) => {
+                removed = Some(at);
+                None
+            }
+            "allow" if is_for_all() => {
+                is_open = true;
+                None
+            }
+            "add" if is("accessType", "allow") && is_for_all() => {
+                removed = None;
+                None
+            }
+            "/authorization" => removed.take().map(|at| (at, "authorization")),
+            "add" if is("accessType", "deny") && is_for_all() => Some((at, "deny users")),
+            "deny" if !is_open && is_for_all() => Some((at, "deny users")),
+            "ipsecurity" if is("allowUnlisted", "false") => Some((at, "ipSecurity")),
+            "anonymousauthentication" if is("enabled", "false") => Some((at, "anonymousAuthentication")),
+            _ => None,
+        };
+        if let Some((at, rule)) = rule.filter(|_| has_files) {
+            return Some(AccessRule::new(text[..at].matches('\n').count(), rule));
+        }
+    }
+    None
+}
+
+/// The tags of XML outside of comments, without angle brackets, and their positions in bytes. White space is
+/// one space between attributes and none around `=`, and values are in double quotes.
+fn tags_of(text: &str) -> impl Iterator<Item = (usize, String)> {
+    let mut next = 0;
+    std::iter::from_fn(move || {
+        loop {
+            let at = next + text[next..].find('<')?;
+            let is_comment = text[at..].starts_with("<!--");
+            let end = at + text[at..].find(if is_comment { "-->" } else { ">" })?;
+            next = end + 1;
+            if !is_comment {
+                let words: Vec<&str> = text[at + 1..end].split_whitespace().collect();
+                return Some((at, words.join(" ").replace(" =", "=").replace("= ", "=").replace('\'', "\"")));
+            }
+        }
+    })
+}
+
+/// The value of an attribute of a tag from [`tags_of`]. Ignores the case of the attribute's name.
+fn attribute<'a>(tag: &'a str, key: &str) -> Option<&'a str> {
+    let key = format!(" {}=\"", key.to_ascii_lowercase());
+    let start = tag.to_ascii_lowercase().find(&key)? + key.len();
+    tag[start..].split('"').next()
+}
+
 /// The first restriction in the configuration of Azure Static Web Apps: a route for GET requests that some
 /// roles may use and anonymous visitors may not, if it has files, or permitted addresses.
 fn in_static_web_app(text: &str, exists: impl Fn(&str) -> bool) -> Option<AccessRule> {
     let settings: Value = serde_json::from_str(text).ok()?;
-    let line_of = |key: &str| {
-        let at = text.find(&format!("\"{key}\""))?;
-        Some(text[..at].matches('\n').count() + 1)
-    };
     if settings["networking"]["allowedIpRanges"].is_array() {
-        return Some(AccessRule { line: line_of("allowedIpRanges"), text: "allowedIpRanges".to_owned() });
+        let line = line_of(text, "allowedIpRanges");
+        return Some(AccessRule { line, text: "allowedIpRanges".to_owned() });
     }
     let has = |list: &Value, text: &str| list.as_array().is_some_and(|list| list.iter().any(|it| it == text));
     settings["routes"].as_array()?.iter().find_map(|rule| {
@@ -113,7 +216,7 @@ fn in_static_web_app(text: &str, exists: impl Fn(&str) -> bool) -> Option<Access
         let is_for_pages = rule["methods"].is_null() || has(&rule["methods"], "GET");
         let is_here = || path.is_empty() || exists(path) || exists(&format!("{path}.html"));
         (is_restricted && is_for_pages && is_here())
-            .then(|| AccessRule { line: line_of(route), text: format!("allowedRoles of {route}") })
+            .then(|| AccessRule { line: line_of(text, route), text: format!("allowedRoles of {route}") })
     })
 }
 
@@ -181,15 +284,70 @@ mod tests {
     #[test]
     fn rules_of_other_servers_are_found() {
         for (name, text, expected) in [
-            ("web.config", "<a>\n <deny users=\"?\" />", Some((2, "deny users"))),
-            ("web.config", "<add accessType=\"Deny\" users=\"?\" />", Some((1, "deny users"))),
-            ("web.config", "<!-- <deny users=\"?\" /> -->", None),
-            ("web.config", "<staticContent />", None),
             ("netlify.toml", "[[headers]]\n  Basic-Auth = \"a:b\"", Some((2, "Basic-Auth"))),
             ("netlify.toml", "conditions = {Role = [\"a\"]}", Some((1, "Role"))),
             ("netlify.toml", "# Role\nconditions = {Country = [\"de\"]}", None),
         ] {
             assert_eq!(find(name, text), expected.map(|(line, text)| (line, text.to_owned())), "{text}");
         }
+    }
+    #[test]
+    fn rules_of_iis_and_asp_net_that_refuse_visitors_are_found() {
+        let removed = "<authorization>\n<remove users='*' roles='' verbs='' />";
+        for (text, expected) in [
+            ("<a>\n <deny users=\"?\" />", Some((2, "deny users"))),
+            ("<authorization><deny verbs = 'GET,HEAD'\n users = 'ada, *' />", Some((1, "deny users"))),
+            ("<authorization><allow roles='a'/><deny users='*'/>", Some((1, "deny users"))),
+            ("<authorization><allow users='*'/><deny users='*'/>", None),
+            ("<deny users='ada' />", None),
+            ("<deny users='*' verbs='TRACE' />", None),
+            ("<add accessType=\"Deny\" users=\"?\" />", Some((1, "deny users"))),
+            ("<add accessType=\"Deny\" users=\"ada\" />", None),
+            ("<!-- <deny users=\"?\" /> -->", None),
+            ("<location path='Old'><deny users='?'/></location>\n<deny users='?'/>", Some((2, "deny users"))),
+            ("<location path='members'><deny users='?'/></location>", Some((1, "deny users"))),
+            (
+                &format!("{removed}<add accessType='Allow' users='' roles='a' /></authorization>"),
+                Some((2, "authorization")),
+            ),
+            ("<authorization>\n<clear/></authorization>", Some((2, "authorization"))),
+            (&format!("{removed}<add accessType='Allow' users='?' /></authorization>"), None),
+            ("<authorization><add accessType='Allow' roles='a' /></authorization>", None),
+            ("<files><clear /></files><authorization></authorization>", None),
+            ("<ipSecurity allowUnlisted=\"false\">", Some((1, "ipSecurity"))),
+            ("<ipSecurity><add ipAddress='192.0.2.1' allowed='false' /></ipSecurity>", None),
+            ("<anonymousAuthentication enabled=\"False\" />", Some((1, "anonymousAuthentication"))),
+            ("<staticContent />", None),
+        ] {
+            let expected = expected.map(|(line, text)| (line, text.to_owned()));
+            assert_eq!(find("web.config", text), expected, "{text}");
+        }
+    }
+
+    #[test]
+    fn logins_of_surge_cloud_foundry_heroku_and_harp_are_found() {
+        for (name, text, expected) in [
+            ("AUTH", "# who\nada:secret\n", Some((2, "login"))),
+            ("AUTH", "/admin/*   jane@example.com", Some((1, "login"))),
+            ("AUTH", "https://example.com\n#a:b\n", None),
+            ("AUTH", "<p>Note: see https://example.com</p>\na { color: red }", None),
+            ("Staticfile.auth", "ada:$apr1$x$y/z.", Some((1, "login"))),
+            ("static.json", "{\n\"basic_auth\": true}", Some((2, "basic_auth"))),
+            ("static.json", "{\"basic_auth\": false}", None),
+            ("_harp.json", "{\"basicAuth\": [\"a:b\"]}", Some((1, "basicAuth"))),
+            ("harp.json", "{\"globals\": {}}", None),
+            (
+                "routes.json",
+                "{\"routes\": [{\"route\": \"/team\", \"allowedRoles\": [\"a\"]}]}",
+                Some((1, "allowedRoles of /team")),
+            ),
+            ("routes.json", "{\"routes\": [{\"name\": \"Line 5\"}]}", None),
+        ] {
+            assert_eq!(find(name, text), expected.map(|(line, text)| (line, text.to_owned())), "{text}");
+        }
+        for (name, expected) in [("AUTH", true), ("auth", false), ("Web.config", true), ("a.json", false)] {
+            assert_eq!(may_restrict_access(name, true), expected, "{name}");
+        }
+        assert!(!may_restrict_access("static.json", false), "it counts at the root only");
     }
 }
