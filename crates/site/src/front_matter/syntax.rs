@@ -26,8 +26,9 @@ pub(crate) fn split<'a>(place: &str, text: &'a str) -> Result<(&'a str, &'a str,
     Err(Fault::error(place, Some(1), format!("the front matter is never closed by a line `{opening}`")))
 }
 
-/// Parses YAML. Empty front matter is an empty table. Words such as `no` are booleans only below `extra`. An
-/// error states the line in the file.
+/// Parses YAML. Empty front matter is an empty table. Words such as `no` are booleans only below `extra`.
+/// Numbers that are not finite are text: `12e45678` is the hash of a commit. An error states the line in the
+/// file.
 fn parse_yaml(place: &str, source: &str) -> Result<Map<String, Value>, Fault> {
     if source.trim().is_empty() {
         return Ok(Map::new());
@@ -48,6 +49,9 @@ fn parse_yaml(place: &str, source: &str) -> Result<Map<String, Value>, Fault> {
         Ok(Value::Null) => Ok(Map::new()),
         Ok(_) => Err(Fault::error(place, Some(2), "the front matter is not a list of `key: value` lines")),
         Err(error) => {
+            if let Some(quoted) = with_quotes(source, &error) {
+                return parse_yaml(place, &quoted);
+            }
             let line = error.location().and_then(|at| usize::try_from(at.line()).ok()).map(|line| line + 1);
             let message = error.to_string();
             let first = message.lines().next().unwrap_or("it cannot be read");
@@ -68,6 +72,20 @@ fn parse_yaml(place: &str, source: &str) -> Result<Map<String, Value>, Fault> {
             }))
         }
     }
+}
+
+/// The source with quotes around the number that the parser refused because it is not finite. `None` after
+/// other errors.
+fn with_quotes(source: &str, mut error: &serde_saphyr::Error) -> Option<String> {
+    while let serde_saphyr::Error::WithSnippet { error: cause, .. } = error {
+        error = cause;
+    }
+    let serde_saphyr::Error::NonFiniteFloat { value, location } = error else { return None };
+    let (line, column) = (usize::try_from(location.line()).ok()?, usize::try_from(location.column()).ok()?);
+    let start: usize = source.split_inclusive('\n').take(line.checked_sub(1)?).map(str::len).sum();
+    let at = start + source[start..].char_indices().nth(column.checked_sub(1)?)?.0;
+    let rest = source[at..].strip_prefix(&**value)?;
+    Some(format!("{}'{value}'{rest}", &source[..at]))
 }
 
 /// Parses TOML. Dates become strings. An error states the line in the file.
@@ -94,5 +112,20 @@ fn toml_to_json(value: toml::Value) -> Value {
         toml::Value::Table(table) => {
             table.into_iter().map(|(key, value)| (key, toml_to_json(value))).collect::<Map<_, _>>().into()
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn numbers_that_are_not_finite_are_texts() {
+        let source =
+            "title: T\r\nä: {commit: 12e45678, other: [-7e1000, .nan]} # 12e45678\nid: 12e4\n.inf: .inf\n";
+        let table = parse_yaml("a.md", source).expect("valid");
+        assert_eq!(table["ä"], serde_json::json!({"commit": "12e45678", "other": ["-7e1000", ".nan"]}));
+        assert_eq!((&table["id"], &table[".inf"]), (&120_000.0.into(), &".inf".into()));
+        assert!(parse_yaml("a.md", "a: !!float .nan\n").is_err());
     }
 }
