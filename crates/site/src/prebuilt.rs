@@ -321,6 +321,7 @@ impl BuildCache {
             });
         }
         self.alone.keep_only(pages.iter().map(HtmlPage::name));
+                None if page.is_shell => None,
         self.without_shared.keep_only(pages.iter().map(HtmlPage::name));
         self.uncached.extend(converter.into_uncached());
         if !build.main.is_empty() && !results.iter().any(|(page, _)| page.facts.is_selected) {
@@ -420,8 +421,8 @@ fn depends_on(page: &Facts, name: &str) -> bool {
 /// Composes both representations of a page. `written` is the build's own Markdown file for the page, which
 /// replaces the converted Markdown. The first of `twins` is the main path of the Markdown, and `original` the
 /// URL of the canonical page, if that is another one. A 404 page has no `Link` of its own. These pages have
-/// no summary: 404 pages, the page for the status 500, pages without a title other than the home page, those
-/// with an `original`, and those that their metadata, headers or `robots.txt` exclude from indexes.
+/// no summary: 404 pages, shells, pages without a title other than the home page, those with an `original`,
+/// and those that their metadata, headers or `robots.txt` exclude from indexes.
 fn compose_page(
     source: &HtmlPage<'_>,
     converted: &Conversion,
@@ -450,8 +451,7 @@ fn compose_page(
     metadata.is_unlisted |= original.is_some();
     let file_path = format!("{}{}", build.mount, source.name());
     metadata.is_unlisted |= robots.forbids(&source.path) || robots.forbids_file(&file_path);
-    // Do not list the page that a server sends with the status 500.
-    metadata.is_unlisted |= ["500.html", "500/index.html"].contains(&source.name());
+    metadata.is_unlisted |= source.is_shell;
     if not_found_folder(source.name()).is_some() {
         html.link = None;
         // Keep only title and language. A 404 page is sent for any URL, so other metadata would mislead.

@@ -63,12 +63,50 @@ pub fn not_found_folder(name: &str) -> Option<&str> {
     }
 }
 
+/// Whether the name of an HTML file is that of the shell of an app, of a page for an error status, or of the
+/// pattern for pages with parameters (`[slug].html`). Frameworks write these for servers, not for readers.
+/// Pages with content may have some of these names, too, but then links lead to them.
+pub fn is_shell(name: &str) -> bool {
+    const FOLDERS: [&str; 4] = ["500", "_not-found", "dev-404-page", "offline-plugin-app-shell-fallback"];
+    let Some(stem) = name.strip_suffix(".html") else { return false };
+    let is_status = |stem: &str| {
+        let (first, rest) = stem.split_at_checked(1).unwrap_or_default();
+        matches!(first, "4" | "5") && rest.len() == 2 && rest.chars().all(|c| c.is_ascii_digit() || c == 'x')
+    };
+    let is_pattern = |segment: &str| segment.starts_with('[') && segment.ends_with(']');
+    match stem.strip_suffix("/index") {
+        Some(folder) if FOLDERS.contains(&folder) => true,
+        None if !stem.contains('/') && (stem == "200" || is_status(stem)) => true,
+        None if !stem.contains('/') && stem.starts_with(['_', '+']) => true,
+        _ => stem.rsplit('/').next() == Some("index.csr") || stem.split('/').any(is_pattern),
+    }
+}
+
 /// Maximum length of the name of a folder that counts as a language, such as `zh-Hant-TW`, in bytes.
 const MAX_LANGUAGE: usize = 10;
 
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn shells_and_error_pages_are_recognized_by_their_names() {
+        for (names, expected) in [
+            ("200.html 401.html 50x.html 500.html 500/index.html index.csr.html de/index.csr.html", true),
+            ("__spa-fallback.html _shell.html _not-found.html _not-found/index.html +not-found.html", true),
+            ("offline-plugin-app-shell-fallback/index.html dev-404-page/index.html", true),
+            ("[slug].html blog/[...all]/index.html [id]/a.html", true),
+            (
+                "index.html 201.html 4000.html 401/index.html docs/401.html _a/b.html _modules/index.html",
+                false,
+            ),
+            ("a[1].html (tabs)/a.html 401.htm 4é.html", false),
+        ] {
+            for name in names.split(' ') {
+                assert_eq!(is_shell(name), expected, "{name}");
+            }
+        }
+    }
 
     #[test]
     fn files_have_the_paths_of_static_hosts() {

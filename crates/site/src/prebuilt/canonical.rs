@@ -12,7 +12,9 @@ use crate::rules::build_urls::not_found_folder;
 
 /// For each page, the URL of the page that it names as canonical; `None` if it names itself or none, or if
 /// the URL is ignored. A page that names none, and whose file is a symbolic link or below one (`latest` to
-/// `v2`), has the page of the real file as its canonical one, unless it is the home page.
+/// `v2`), has the page of the real file as its canonical one, unless it is the home page. A page that names
+/// none, in a folder in parentheses, is a copy of the page with the same title and the path without this
+/// folder: apps group pages in such folders.
 ///
 /// The path decides which page of the build is meant, without regard to the host, because a build is also
 /// served elsewhere for tests; `/a`, `/a/`, `/a.html` and `/a/index.html` are the same. If the home page has
@@ -49,13 +51,18 @@ pub(super) fn find_originals(
         let name = pages[at].file.linked.as_deref().filter(|_| pages[at].path != mount)?;
         by_name.get(name).copied()
     };
+    let ungrouped = |at: usize| {
+        let to = *positions.get(key(&without_groups(&pages[at].path)?))?;
+        let title = |at: usize| &converted[at].facts.metadata.title;
+        (declared(at).is_none() && title(at) == title(to)).then_some(to)
+    };
     let mut targets: Vec<Option<usize>> = (0..pages.len()).map(named).collect();
     let mut counts = vec![0; pages.len() + 1];
     for (at, to) in targets.iter().enumerate() {
         to.filter(|to| *to != at).into_iter().for_each(|to| counts[to] += 1);
     }
     for (at, target) in targets.iter_mut().enumerate() {
-        *target = target.or_else(|| linked(at));
+        *target = target.or_else(|| linked(at)).or_else(|| ungrouped(at));
     }
     let original = |(at, to): (usize, &Option<usize>)| {
         let to = to.filter(|to| *to != at && 2 * counts[*to] < pages.len())?;
@@ -72,6 +79,14 @@ pub(super) fn find_originals(
 fn host(url: &Uri) -> Option<String> {
     let host = url.host()?.to_ascii_lowercase();
     Some(host.strip_prefix("www.").unwrap_or(&host).to_owned())
+}
+
+/// The path without folders in parentheses; `None` if it has none.
+fn without_groups(path: &str) -> Option<String> {
+    let (folders, last) = path.rsplit_once('/')?;
+    let is_group = |name: &str| name.starts_with('(') && name.ends_with(')');
+    let kept: Vec<&str> = folders.split('/').filter(|name| !is_group(name)).chain([last]).collect();
+    Some(kept.join("/")).filter(|plain| plain.len() < path.len())
 }
 
 /// A path without `/index.html` or `.html` at its end, and without trailing slashes: the same for all ways to

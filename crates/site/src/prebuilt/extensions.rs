@@ -19,14 +19,15 @@ impl<'n> LinkSpellings<'n> {
         Self(names.iter().map(|name| (*name, AtomicU8::default())).collect())
     }
 
-    /// Records the links on a page. `/x` and `/x/` lead to `x.html`, but `/x/` to `x/index.html` if there is
-    /// one. Absolute URLs do not count. The order of pages has no effect.
-    pub fn record_links(&self, html: &str, page: &str, mount: &str) {
+    /// Records the links on a page, among them its canonical URL. `/x` and `/x/` lead to `x.html`, but `/x/`
+    /// to `x/index.html` if there is one. Absolute URLs count only with the host of `base_url`. The order of
+    /// pages has no effect.
+    pub fn record_links(&self, html: &str, page: &str, mount: &str, base_url: &str) {
         let base = format!("{mount}{page}");
+        let host = base_url.split_once("://").map_or("", |(_, host)| host);
         let links = attributes(html).filter(|(attribute, _)| attribute.eq_ignore_ascii_case("href"));
         let links = links.filter_map(|(_, value)| html[value].split(['?', '#']).next());
-        let is_relative = |link: &&str| !link.is_empty() && !link.contains(':') && !link.starts_with("//");
-        let links: HashSet<&str> = links.filter(is_relative).collect();
+        let links: HashSet<&str> = links.filter_map(|link| without_host(link, host)).collect();
         for link in links {
             let target = path::resolve_relative(&base, link);
             let Ok(target) = path::decode(&target) else { continue };
@@ -41,6 +42,11 @@ impl<'n> LinkSpellings<'n> {
                 spelling.fetch_or(if stem.is_some() { WITH } else { WITHOUT }, Ordering::Relaxed);
             }
         }
+    }
+
+    /// Whether a recorded link leads to the file. `false` for index files.
+    pub fn is_linked(&self, name: &str) -> bool {
+        self.0.get(name).is_some_and(|spelling| spelling.load(Ordering::Relaxed) != 0)
     }
 
     /// The names of the files whose paths keep `.html`. A file keeps it if links name it so, and none
@@ -64,6 +70,15 @@ impl<'n> LinkSpellings<'n> {
             _ => *spelling == WITH || is_taken(name),
         };
         spellings.into_iter().filter(keeps).map(|(name, _)| name).collect()
+    }
+}
+
+/// A link without scheme and `host`. `None` if it is empty or leads to another host.
+fn without_host<'l>(link: &'l str, host: &str) -> Option<&'l str> {
+    let address = link.strip_prefix("https:").or_else(|| link.strip_prefix("http:")).unwrap_or(link);
+    match address.strip_prefix("//") {
+        Some(address) => address.strip_prefix(host).filter(|path| path.starts_with('/')),
+        None => Some(link).filter(|link| !link.is_empty() && !link.contains(':')),
     }
 }
 
@@ -100,6 +115,12 @@ mod tests {
             ("gone.html", None),
             ("https://example.org/a.html", None),
             ("//example.org/a.html", None),
+            ("https://www.example.com/docs/a.html", Some(("a.html", WITH))),
+            ("http://www.example.com/docs/a", Some(("a.html", WITHOUT))),
+            ("//www.example.com/docs/a.html", Some(("a.html", WITH))),
+            ("https://www.example.com.example.org/docs/a.html", None),
+            ("https://www.example.com", None),
+            ("mailto:a.html", None),
             ("a", Some(("a.html", WITHOUT))),
             ("./b/c?x#y", Some(("b/c.html", WITHOUT))),
             ("/docs/a/", Some(("a.html", WITHOUT))),
@@ -111,7 +132,9 @@ mod tests {
         ] {
             let html = format!("<a href=\"{link}\">x</a>");
             let spellings = LinkSpellings::new(&names);
-            spellings.record_links(&html, "index.html", "/docs/");
+            spellings.record_links(&html, "index.html", "/docs/", "https://www.example.com");
+            let is_linked = names.iter().any(|name| spellings.is_linked(name));
+            assert_eq!(is_linked, expected.is_some(), "{link}");
             let found = spellings.0.into_iter().map(|(name, spelling)| (name, spelling.into_inner()));
             let found: Vec<_> = found.filter(|(_, spelling)| *spelling != 0).collect();
             assert_eq!(found, Vec::from_iter(expected), "{link}");
@@ -126,7 +149,12 @@ mod tests {
         let keeping = |links: &str| {
             let spellings = LinkSpellings::new(&HashSet::from(names));
             for link in links.split(' ') {
-                spellings.record_links(&format!("<a href={link}>"), "index.html", "/");
+                spellings.record_links(
+                    &format!("<a href={link}>"),
+                    "index.html",
+                    "/",
+                    "https://www.example.com",
+                );
             }
             let kept = spellings.into_keeping(&others);
             let kept: Vec<&str> = names.into_iter().filter(|name| kept.contains(name)).collect();

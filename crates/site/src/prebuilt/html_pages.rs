@@ -11,7 +11,7 @@ use crate::html::attributes;
 use crate::options::{BuildOptions, PagesOptions};
 use crate::path::encode;
 use crate::rules::build_policy::content_security_policy;
-use crate::rules::build_urls::page_path;
+use crate::rules::build_urls::{is_shell, page_path};
 use crate::site_files::BuildFile;
 use frontdesk_forms::FormSet;
 use frontdesk_process::page_spill::PageSpill;
@@ -24,6 +24,8 @@ pub(super) struct HtmlPage<'a> {
     pub media_type: &'static str,
     pub path: String,
     pub url: String,
+    /// Whether the file is the shell of an app or an error page, see [`is_shell`], and no link leads to it.
+    pub is_shell: bool,
 }
 
 impl HtmlPage<'_> {
@@ -65,12 +67,14 @@ pub(super) fn separate_fragments<'a>(
         let (text, media_type) = decode_html(&file.blob.bytes);
         let is_page = is_page(&file.name, &text);
         if is_page {
-            spellings.record_links(&text, &file.name, &build.mount);
+            spellings.record_links(&text, &file.name, &build.mount, &options.base_url);
         }
         let policy = (!is_page).then(|| fragment_policy(&file.name, &text));
         spill.note_read(file.blob.bytes.len());
         (media_type, policy)
     });
+    let is_shell = |name: &str| is_shell(name) && !spellings.is_linked(name);
+    let shells: HashSet<&str> = names.iter().copied().filter(|name| is_shell(name)).collect();
     let keeping = spellings.into_keeping(&others.iter().map(|file| &*file.name).collect());
     let (mut pages, mut fragments) = (Vec::new(), Vec::new());
     for (file, (media_type, policy)) in html.iter().zip(read) {
@@ -81,7 +85,8 @@ pub(super) fn separate_fragments<'a>(
         } else {
             let path = page_path(&build.mount, &file.name, &names, keeping.contains(&*file.name));
             let url = format!("{}{}", options.base_url, encode(&path));
-            pages.push(HtmlPage { file, media_type, path, url });
+            let is_shell = shells.contains(&*file.name);
+            pages.push(HtmlPage { file, media_type, path, url, is_shell });
         }
     }
     report_endpoints(&pages, &options.form_set, faults);
