@@ -22,7 +22,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use blake3::Hash;
-use frontdesk_convert::{Metadata, common_site_name, decode_html, forbids_index, title_ends, title_without};
+use frontdesk_convert::{Metadata, common_site_name, forbids_index, title_ends, title_without};
 use http::header::{CONTENT_SECURITY_POLICY, CONTENT_TYPE};
 use http::{HeaderName, HeaderValue};
 use jiff::civil::Date;
@@ -36,7 +36,7 @@ use self::converter::PageConverter;
 use self::forms::FormTexts;
 use self::headers::{HTML_TYPES, apply_to_rewrites, html_headers};
 use self::html_pages::{Fragment, HtmlPage, separate_fragments};
-use self::url_faults::{find_missing_base, report_shadowed};
+use self::url_faults::{decode_names, find_missing_base, redirect_written_names, report_shadowed};
 use super::file::{Blob, Cache, File, cors_header, document_version, noindex_header};
 use super::header_rules::{at_path, restrict_content_type, with_headers, with_noindex};
 use super::live_reload::{add_reload_script, end_of_head, insert_at};
@@ -143,6 +143,8 @@ pub(super) struct Prebuilt {
     mount: String,
     /// The site's name, if it can be derived from the titles of the pages.
     site_name: Option<String>,
+    /// The names of files on the disk whose percent escapes were decoded, with the decoded names.
+    decoded_names: Vec<(String, String)>,
 }
 
 #[derive(Debug)]
@@ -190,7 +192,8 @@ impl BuildCache {
     ) -> Result<Prebuilt, FileChanged> {
         let served_path = |name: &str| format!("{}{name}", build.mount);
         let spill = &self.places.spill;
-        let files = read_build(&build.folder, &served_path, publication, &mut self.files, spill, faults)?;
+        let mut files = read_build(&build.folder, &served_path, publication, &mut self.files, spill, faults)?;
+        let decoded_names = decode_names(&mut files);
         report_base_path(&files, &build.mount, faults);
         let (redirects, headers) = read_rules(&build.folder, build.rules, MAX_FILE_BYTES, faults);
         let has_home_page = files.iter().any(|file| HOME_PAGES.contains(&&*file.name));
@@ -210,6 +213,7 @@ impl BuildCache {
             forms: Vec::new(),
             mount: build.mount.clone(),
             site_name: None,
+            decoded_names,
         };
         for file in &others {
             let policy = file_policy(media_type(&file.name));
@@ -257,9 +261,7 @@ impl BuildCache {
         prebuilt
             .pages
             .sort_unstable_by(|a, b| (a.path != build.mount, &a.path).cmp(&(b.path != build.mount, &b.path)));
-        prebuilt.headers = headers;
-        prebuilt.site_name = site_name;
-        Ok(prebuilt)
+        Ok(Prebuilt { headers, site_name, ..prebuilt })
     }
 
     /// Converts the pages in parallel: first each on its own, then again without the blocks of links and the
@@ -317,11 +319,11 @@ impl BuildCache {
         for ((page, _), (result, defect)) in both.iter().zip(&results) {
             faults.extend(match defect {
                 Some(panic) => Some(result.defect(page, panic)),
+                None if page.is_shell => None,
                 None => result.facts.problem.as_ref().map(|problem| problem.fault(&page.file.name)),
             });
         }
         self.alone.keep_only(pages.iter().map(HtmlPage::name));
-                None if page.is_shell => None,
         self.without_shared.keep_only(pages.iter().map(HtmlPage::name));
         self.uncached.extend(converter.into_uncached());
         if !build.main.is_empty() && !results.iter().any(|(page, _)| page.facts.is_selected) {
@@ -357,22 +359,6 @@ impl BuildCache {
         let uncached: HashMap<_, _> = uncached.map(|(inputs, it)| (*inputs, it.clone())).collect();
         cache.set_used(all().map(|(inputs, _)| *inputs).collect(), uncached);
         self.uncached.clear();
-    }
-}
-
-/// Warns if the build is served at the root, but was made for another base path, judging by the links on its
-/// home page.
-fn report_base_path(files: &[BuildFile], mount: &str, faults: &mut Vec<Fault>) {
-    let mut homes = HOME_PAGES.iter().filter(|_| mount == "/");
-    let Some(home) = homes.find_map(|name| files.iter().find(|file| file.name == *name)) else { return };
-    let (text, _) = decode_html(&home.blob.bytes);
-    let names = files.iter().map(|file| &*file.name).collect();
-    if let Some(base) = find_missing_base(&text, &names) {
-        let message = format!("most of its links begin with `/{base}/`, but the build is served at `/`");
-        let hint = format!(
-            "set `prebuilt_path = \"/{base}/\"` below `[site]`, or let the generator build for the base path `/`"
-        );
-        faults.push(Fault::warning(&home.name, None, message).hint(hint));
     }
 }
 
@@ -678,6 +664,7 @@ impl Prebuilt {
         for (path, file) in self.files {
             site.entries.insert(path.into(), SiteEntry::File(file, Role::Asset));
         }
+        redirect_written_names(site, &self.mount, &self.decoded_names);
         if self.mount != "/" {
             let to = || SiteEntry::Redirect(Redirect::permanent(encode(&self.mount)));
             for name in ["/", self.mount.trim_end_matches('/')] {

@@ -11,6 +11,7 @@ use crate::resources::{ResourceCache, ResourceOptions};
 use crate::{LoadCache, LoadResult, RulesDialect};
 use frontdesk_forms::FormSet;
 
+mod names;
 mod restart;
 
 /// A build in a temporary folder.
