@@ -11,12 +11,29 @@ use crate::dollars;
 use crate::source::{SourceText, find_definition, without_markers};
 use frontdesk_process::maps::HashSet;
 
-/// The delimiters of comments in Hugo, MDX and Jinja. [`liquid_tag`] finds Liquid's delimiters.
-const DELIMITERS: [(&str, &str); 4] =
-    [("{{/*", "*/}}"), ("{{- /*", "*/ -}}"), ("{/*", "*/}"), ("{# ", " #}")];
+/// How comments begin, and how they may end: the first end counts. [`liquid_tag`] finds Liquid's delimiters.
+const DELIMITERS: [(&str, &[&str]); 8] = [
+    // Go's templates (Hugo) trim white space before and after a comment independently of each other.
+    ("{{/*", &["*/}}", "*/ -}}"]),
+    ("{{- /*", &["*/}}", "*/ -}}"]),
+    // MDX
+    ("{/*", &["*/}"]),
+    // Jinja, Nunjucks and Twig
+    ("{# ", &[" #}", "-#}"]),
+    ("{#-", &["-#}", " #}"]),
+    // ERB and EJS
+    ("<%#", &["%>"]),
+    // kramdown (Jekyll)
+    ("{::comment}", &["{:/comment}", "{:/}"]),
+    // CriticMarkup
+    ("{>>", &["<<}"]),
+];
 
 /// The delimiter at both ends of an Obsidian comment.
 const PERCENT: &str = "%%";
+
+/// The beginning of a line that is a comment in MyST. Other texts may have such lines, too.
+const LINE_MARK: &str = "% ";
 
 /// A body without comments.
 pub struct Uncommented<'a> {
@@ -68,7 +85,7 @@ impl Ending {
     }
 }
 
-/// Removes comments of Obsidian (`%%`), Hugo, MDX, Jinja and Liquid outside of code, and keeps those of
+/// Removes comments of Obsidian (`%%`), Liquid and the [`DELIMITERS`] outside of code, and keeps those of
 /// Obsidian that begin in HTML. Warns if text before or after a comment may be part of the same sentence, if
 /// a comment that begins with `%%` and text on the same line contains an empty line, and if text is shown
 /// although it may be a comment. If `%%` alone on a line, outside of a list, has no end, warns and removes
@@ -86,7 +103,7 @@ pub fn remove<'a>(body: &'a str, options: &Options<'_>) -> Uncommented<'a> {
     // for such an end only once.
     let mut unclosed: Vec<Option<&str>> = Vec::new();
     for start in starts {
-        let is_percent = body[start..].starts_with(PERCENT);
+        let is_percent = body[start..].starts_with('%');
         let open = delimiter(&body[start..]).map(|(open, _)| open);
         let is_unclosed = !is_percent && unclosed.contains(&open);
         if start < done || is_unclosed || ranges.is_code(start) || is_percent && is_in(&ranges.html, start) {
@@ -192,20 +209,23 @@ pub fn find_in_definition(
 }
 
 /// The offsets at which a comment may begin: those of all delimiters without a backslash before them. A `%%`
-/// must not follow a letter or digit, nor be a part of a longer run of `%`.
+/// must not follow a letter or digit, nor be a part of a longer run of `%`. [`LINE_MARK`] must begin a line.
 fn candidates(body: &str) -> impl Iterator<Item = usize> {
-    memchr::memchr2_iter(b'%', b'{', body.as_bytes()).filter(|at| {
+    memchr::memchr3_iter(b'%', b'{', b'<', body.as_bytes()).filter(|at| {
         let (before, rest) = (body[..*at].chars().next_back(), &body[*at..]);
         if let Some(inside) = rest.strip_prefix(PERCENT) {
             let is_longer = inside.starts_with('%');
             return !is_longer && before.is_none_or(|c| !c.is_alphanumeric() && !matches!(c, '%' | '\\'));
         }
+        if rest.starts_with(LINE_MARK) {
+            return before.is_none_or(|c| c == '\n');
+        }
         before != Some('\\') && (delimiter(rest).is_some() || liquid_tag(rest, "comment").is_some())
     })
 }
 
-/// The start and end delimiters of the comment at the beginning of `rest`, if they are in [`DELIMITERS`].
-fn delimiter(rest: &str) -> Option<(&'static str, &'static str)> {
+/// The entry of [`DELIMITERS`] for the comment at the beginning of `rest`.
+fn delimiter(rest: &str) -> Option<(&'static str, &'static [&'static str])> {
     DELIMITERS.into_iter().find(|(open, _)| rest.starts_with(open))
 }
 
@@ -219,15 +239,21 @@ fn liquid_tag(rest: &str, name: &str) -> Option<usize> {
 /// The end of the comment that may begin at `start`, and how the text up to there is treated. `None` if it
 /// has no end and is shown without a warning. An end in code does not count, unless the comment begins its
 /// line and the code is in `BodyRanges::loose`; if none counts, the text up to the first one is doubtful. For
-/// `%%`, see [`end_of_percent`].
+/// `%%`, see [`end_of_percent`]. A line that begins with [`LINE_MARK`] is doubtful.
 fn end_of_comment(body: &str, start: usize, ranges: &BodyRanges) -> Option<(usize, Ending)> {
     let rest = &body[start..];
     if rest.starts_with(PERCENT) {
         return end_of_percent(body, start, ranges);
     }
+    if rest.starts_with(LINE_MARK) {
+        return Some((start + line_around(body, start..start).1.len(), Ending::Doubtful));
+    }
     let inside = start + liquid_tag(rest, "comment").or_else(|| Some(delimiter(rest)?.0.len()))?;
     let next_end = |from: usize| match delimiter(rest) {
-        Some((_, close)) => Some(from + body[from..].find(close)? + close.len()),
+        Some((_, ends)) => ends.iter().fold(None, |first: Option<usize>, end| {
+            let found = body[from..first.unwrap_or(body.len())].find(end);
+            found.map(|at| from + at + end.len()).or(first)
+        }),
         None => body[from..]
             .match_indices("{%")
             .find_map(|(at, _)| Some(from + at + liquid_tag(&body[from + at..], "endcomment")?)),
@@ -437,6 +463,12 @@ mod tests {
             ("{% comment %}a\n{{ b }}{%- endcomment -%}c", "\nc", &[1]),
             ("{% comment %}\n\n    a\n\n    {% endcomment %}\n", "\n\n\n\n\n", &[]),
             ("a {{/* b */}} c {{- /* d */ -}}{/* e */} {# f #}g", "a  c  g", &[1, 1, 1, 1]),
+            ("a {{- /* b */}} c {{/* d */ -}} e", "a  c  e", &[1, 1]),
+            ("{{- /* a */}}\n\nb\n\n{{- /* c */ -}}\n\nd\n", "\n\nb\n\n\n\nd\n", &[]),
+            ("a {#- b -#} c {# d -#} e {#- f #}g", "a  c  e g", &[1, 1, 1]),
+            ("a <%# b %> c {>>d<<} e", "a  c  e", &[1, 1]),
+            ("a {::comment}b{:/comment} c {::comment}d{:/} e {:/comment}", "a  c  e {:/comment}", &[1, 1]),
+            ("{::comment}\na\n\nb\n{:/comment}\n\nc\n", "\n\n\n\n\n\nc\n", &[]),
             ("a {# b `c #}` d #} e", "a  e", &[1]),
             ("{# <code> #}\n\n<code>a</code>\n", "\n\n<code>a</code>\n", &[]),
             ("<code>a</code> {# b #}\n", "<code>a</code>\n", &[1]),
@@ -469,6 +501,8 @@ mod tests {
             "Use <code>{/* a */}</code> and <KBD class=\"b\">%%c%%</KBD>\n",
             "<pre>\n{# a #}\n\n{% comment %}{% endcomment %}\n</pre>\n",
             "[a]: /x\nUse `%%a%%` here\n",
+            "## a {#-b}\n\n{::nomarkdown}c{:/} <% d %>\n",
+            "a % b\n\n    % c\n\n$$\n% d\n$$\n\n\\% e\n",
         ] {
             check(body, body, &[]);
         }
@@ -486,6 +520,7 @@ mod tests {
             ("- %%\n- %d\n- use %%\n", 1),
             ("%% a\n", 1),
             ("a %%b\n\nc%% d\n", 1),
+            ("a\n\n% b\n", 3),
             ("A comment starts with {# and\n\n```text\n{# x #}\n```\n", 1),
             ("A comment starts with {/* and {% comment %}:\n\n    */} {% endcomment %}\n", 1),
         ] {

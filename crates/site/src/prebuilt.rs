@@ -36,7 +36,7 @@ use self::converter::PageConverter;
 use self::forms::FormTexts;
 use self::headers::{HTML_TYPES, apply_to_rewrites, html_headers};
 use self::html_pages::{Fragment, HtmlPage, separate_fragments};
-use self::url_faults::{decode_names, find_missing_base, redirect_written_names, report_shadowed};
+use self::url_faults::{decode_names, redirect_written_names, report_base_path, report_shadowed};
 use super::file::{Blob, Cache, File, cors_header, document_version, noindex_header};
 use super::header_rules::{at_path, restrict_content_type, with_headers, with_noindex};
 use super::live_reload::{add_reload_script, end_of_head, insert_at};
