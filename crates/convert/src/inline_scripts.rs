@@ -15,7 +15,10 @@ pub struct Embedded {
     pub handlers: BTreeSet<String>,
     /// The `javascript:` URLs in attributes, without whitespace around them, with the scheme in lower case.
     pub links: BTreeSet<String>,
-    /// Whether a `<meta>` element of the page itself declares a content security policy.
+    /// Whether the page loads a script from a `data:` URL, as plugins do that delay inline scripts.
+    pub has_data_scripts: bool,
+    /// Whether a `<meta>` element of the page itself, as a child of `<head>`, declares a content security
+    /// policy for scripts. Browsers ignore such an element elsewhere.
     pub has_policy: bool,
 }
 
@@ -43,9 +46,15 @@ impl Embedded {
                 {
                     found.scripts.insert(dom.text_content(id));
                 }
-                Tag::Meta => {
+                Tag::Script => {
+                    let source = dom.attribute(id, "src").unwrap_or_default().trim_start();
+                    found.has_data_scripts |=
+                        source.get(..5).is_some_and(|scheme| scheme.eq_ignore_ascii_case("data:"));
+                }
+                Tag::Meta if dom.parent(id).is_some_and(|parent| dom.tag(parent) == Tag::Head) => {
                     let equiv = dom.attribute(id, "http-equiv").unwrap_or_default();
-                    found.has_policy |= equiv.eq_ignore_ascii_case("content-security-policy");
+                    found.has_policy |= equiv.eq_ignore_ascii_case("content-security-policy")
+                        && dom.attribute(id, "content").is_some_and(restricts_scripts);
                 }
                 Tag::Iframe if depth < MAX_DEPTH => {
                     if let Some(html) = dom.attribute(id, "srcdoc") {
@@ -53,6 +62,7 @@ impl Embedded {
                         found.scripts.extend(inner.scripts);
                         found.handlers.extend(inner.handlers);
                         found.links.extend(inner.links);
+                        found.has_data_scripts |= inner.has_data_scripts;
                     }
                 }
                 _ => {}
@@ -73,6 +83,14 @@ impl Embedded {
     }
 }
 
+/// Whether a content security policy has a directive for scripts.
+fn restricts_scripts(policy: &str) -> bool {
+    policy.split(';').any(|directive| {
+        let directive = directive.trim_start().to_ascii_lowercase();
+        directive.starts_with("script-src") || directive.starts_with("default-src")
+    })
+}
+
 /// Whether content security policies apply to inline scripts of this type: JavaScript, modules, import maps
 /// and speculation rules (HTML §4.12.1). Scripts of other types are data. Accepts all types that end with
 /// `javascript` or `ecmascript`.
@@ -91,7 +109,7 @@ mod tests {
     #[test]
     fn inline_code_is_collected() {
         let found = Embedded::of_html(
-            "<meta http-equiv=Content-Security-Policy content=x><script>a &lt;\r\nb</script><script type=module>c</script>\
+            "<meta http-equiv=Content-Security-Policy content=script-src><script>a &lt;\r\nb</script><script type=module>c</script>\
              <script src=d></script><script type=application/json>e</script>\
              <p onclick='h()'>j<script>c</script><a href=' JavaScript:k(&quot;l&quot;) '>m</a><a href=javascript.html>n</a>",
         );
@@ -101,6 +119,39 @@ mod tests {
         assert_eq!(texts(&found.links), ["javascript:k(\"l\")"]);
         assert!(found.has_policy);
         assert_eq!(Embedded::of_html("<p style='i'>x<style>f</style>"), Embedded::default());
+    }
+
+    #[test]
+    fn only_policies_for_scripts_that_browsers_apply_count() {
+        let policy = |content: &str| {
+            format!("<meta http-equiv='content-security-policy' content=\"img-src *; {content}\">")
+        };
+        for (html, expected) in [
+            (policy("script-src 'self'"), true),
+            (
+                format!(
+                    "<html><head><title>a</title>{}</head><body>b</body></html>",
+                    policy("Default-Src *")
+                ),
+                true,
+            ),
+            (policy("upgrade-insecure-requests"), false),
+            (format!("<body>{}</body>", policy("script-src 'self'")), false),
+            (format!("<head><template>{}</template></head>", policy("script-src 'self'")), false),
+        ] {
+            assert_eq!(Embedded::of_html(&html).has_policy, expected, "{html}");
+        }
+    }
+
+    #[test]
+    fn scripts_from_data_urls_are_noticed() {
+        for (html, expected) in [
+            ("<script src=' Data:text/javascript;base64,YQ==' defer></script>", true),
+            ("<iframe srcdoc='&lt;script src=data:,a>&lt;/script>'></iframe>", true),
+            ("<script src=/data:a></script><script>'data:'</script><img src='data:,a'>", false),
+        ] {
+            assert_eq!(Embedded::of_html(html).has_data_scripts, expected, "{html}");
+        }
     }
 
     #[test]

@@ -32,15 +32,19 @@ pub fn file_policy(media_type: &str) -> &'static str {
     if media_type.starts_with("text/javascript") { SCRIPT } else { FILE }
 }
 
-/// Builds a policy that permits the page's own inline code by hash. If there are more than 96 event handlers,
-/// or more than 96 scripts and `javascript:` URLs, permits all inline code of that kind. If the page declares
-/// its own policy, returns only the directive that `<meta>` cannot contain. The policy contains only
-/// printable ASCII.
+/// Builds a policy that permits the page's own inline code by hash, and all scripts in `data:` URLs if the page
+/// loads one, because hashes do not apply to these. If there are more than 96 event handlers, or more than 96
+/// scripts and `javascript:` URLs, permits all inline code of that kind. If the page declares its own policy
+/// for scripts, returns only the directive that `<meta>` cannot contain. The policy contains only printable
+/// ASCII.
 pub fn content_security_policy(code: &Embedded) -> String {
     if code.has_policy {
         return "frame-ancestors 'self'".to_owned();
     }
     let mut policy = SCRIPT.to_owned();
+    if code.has_data_scripts {
+        policy.push_str(" data:");
+    }
     if !code.links.is_empty() {
         // Hashes apply to `javascript:` URLs only with this keyword. Browsers hash the whole URL.
         policy.push_str(" 'unsafe-hashes'");
@@ -92,6 +96,8 @@ mod tests {
             linked,
             format!("{SCRIPT} 'unsafe-hashes' 'sha256-jDbRdnWRhziiD2lk72MDyCAg2B/6fVdy02GN3Xik1hA='")
         );
+        let data = content_security_policy(&Embedded { has_data_scripts: true, ..Embedded::default() });
+        assert_eq!(data, format!("{SCRIPT} data:"));
         let own = Embedded { has_policy: true, ..code };
         assert_eq!(content_security_policy(&own), "frame-ancestors 'self'");
     }
