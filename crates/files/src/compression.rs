@@ -93,10 +93,10 @@ pub fn is_served_from_disk(name: &str, length: u64, needs_images: bool) -> bool 
 
 /// The media types that compress well, apart from `text/…`, `…+json` and `…+xml`.
 #[rustfmt::skip]
-const COMPRESSIBLE: [&str; 13] = [
-    "application/json", "application/json5", "application/pdf", "application/rtf", "application/vnd.apple.mpegurl",
-    "application/vnd.ms-fontobject", "application/wasm", "application/x-subrip", "application/xml", "font/otf", "font/ttf",
-    "image/bmp", "image/x-icon",
+const COMPRESSIBLE: [&str; 15] = [
+    "application/json", "application/json5", "application/pdf", "application/rtf", "application/toml",
+    "application/vnd.apple.mpegurl", "application/vnd.ms-fontobject", "application/wasm", "application/x-subrip",
+    "application/xml", "application/yaml", "font/otf", "font/ttf", "image/bmp", "image/x-icon",
 ];
 
 /// Whether a body of this media type, with `length` bytes in memory, compresses well and is long enough.

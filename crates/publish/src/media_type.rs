@@ -12,7 +12,7 @@ const PLAIN_TEXT: &str = "text/plain; charset=utf-8";
 
 /// The extensions for which the table of `mime_guess` has no type, or an outdated one. The reason is above
 /// each group.
-const OVERRIDES: [(&str, &str); 31] = [
+const OVERRIDES: [(&str, &str); 41] = [
     // Registered by RFC 9239, which makes `application/javascript` obsolete.
     ("mjs", "text/javascript"),
     ("cjs", "text/javascript"),
@@ -37,6 +37,16 @@ const OVERRIDES: [(&str, &str); 31] = [
     ("rpm", "application/x-rpm"),
     // RFC 1952: the same as `.tar.gz`.
     ("tgz", "application/gzip"),
+    // Registered by RFC 9512 and RFC 6350, and TOML by IANA.
+    ("yaml", "application/yaml"),
+    ("yml", "application/yaml"),
+    ("vcf", "text/vcard"),
+    ("toml", "application/toml"),
+    // Windows and Apple's devices install files of these types only.
+    ("appinstaller", "application/appinstaller"),
+    ("msix", "application/msix"),
+    ("msixbundle", "application/msixbundle"),
+    ("pkpasses", "application/vnd.apple.pkpasses"),
     // Registered by IANA, and missing in `mime_guess`.
     ("zst", "application/zstd"),
     ("usdz", "model/vnd.usdz+zip"),
@@ -54,11 +64,13 @@ const OVERRIDES: [(&str, &str); 31] = [
     // Shaders: `WebGPU` loads them as text.
     ("wgsl", "text/wgsl"),
     // Plain text: subtitles, bibliographies, patches, and Org and Mermaid documents.
+    ("adoc", "text/plain"),
     ("ass", "text/plain"),
     ("bib", "text/plain"),
     ("diff", "text/plain"),
     ("patch", "text/plain"),
     ("org", "text/plain"),
+    ("rst", "text/plain"),
     ("mmd", "text/plain"),
 ];
 
@@ -73,21 +85,23 @@ pub fn media_type(name: &str) -> &'static str {
 }
 
 /// Like [`media_type()`], but depends on the content. A text that is not UTF-8, other than Markdown, has no
-/// charset, because that would override the encoding which a style sheet or a page declares. The type of a
-/// file without a known extension in `.well-known/`, and of `apple-app-site-association`, is that of the
-/// content, because standards choose such names for JSON and for text, some with a dot (`nodeinfo/2.0`).
-/// `name` is relative to the site's root.
+/// charset, because that would override the encoding which a style sheet or a page declares. A file without
+/// an extension, such as `LICENSE`, or without a known one in `.well-known/`, is JSON, XML, plain text or
+/// unknown by its content: standards choose such names, some with a dot (`nodeinfo/2.0`). `name` is relative
+/// to the site's root.
 pub fn media_type_of(name: &str, bytes: &[u8]) -> &'static str {
-    // Apple also reads `apple-app-site-association` at the root.
-    let is_known = name.starts_with(".well-known/") || name == "apple-app-site-association";
-    let found = media_type(name.rsplit('/').next().unwrap_or(name));
-    if found != UNKNOWN || !is_known {
+    let file = name.rsplit('/').next().unwrap_or(name);
+    let found = media_type(file);
+    if found != UNKNOWN || file.contains('.') && !name.starts_with(".well-known/") {
         let without_charset = found.strip_suffix("; charset=utf-8").filter(|found| *found != "text/markdown");
         return without_charset.filter(|_| std::str::from_utf8(bytes).is_err()).unwrap_or(found);
     }
     let is_object = bytes.trim_ascii_start().starts_with(b"{") || bytes.trim_ascii_start().starts_with(b"[");
     if is_object && serde_json::from_slice::<IgnoredAny>(bytes).is_ok() {
         return "application/json";
+    }
+    if bytes.starts_with(b"<?xml ") {
+        return "application/xml";
     }
     let is_text = |text: &str| !text.chars().any(|c| c.is_control() && !c.is_ascii_whitespace());
     if std::str::from_utf8(bytes).is_ok_and(is_text) { PLAIN_TEXT } else { UNKNOWN }
@@ -160,6 +174,8 @@ mod tests {
             ("zip", "application/zip"),
             ("gz tgz", "application/gzip"),
             ("asc", "application/pgp-keys"),
+            ("yaml yml", "application/yaml"),
+            ("vcf", "text/vcard; charset=utf-8"),
             ("qqq bin", UNKNOWN),
         ] {
             for extension in extensions.split(' ') {
@@ -191,10 +207,12 @@ mod tests {
             (".well-known/com.apple.remotemanagement", "{}", "application/json"),
             (".well-known/a.b/c", "text", PLAIN_TEXT),
             ("nodeinfo/2.0", "{}", UNKNOWN),
+            ("feed", "<?xml version=\"1.0\"?><rss/>", "application/xml"),
             (".well-known/a.json", "text", "application/json"),
             ("a.css", "p::before{content:'\u{e9}'}", "text/css; charset=utf-8"),
-            ("LICENSE", "Text.", UNKNOWN),
-            ("data", "{}", UNKNOWN),
+            ("LICENSE", "Text.", PLAIN_TEXT),
+            ("data/latest", "{}", "application/json"),
+            ("tool", "\u{7f}ELF", UNKNOWN),
         ] {
             assert_eq!(media_type_of(name, content.as_bytes()), expected, "{name}");
         }
