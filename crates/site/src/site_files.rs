@@ -422,9 +422,12 @@ fn read_file(
     let place = &file.path_in_site;
     if purpose == Purpose::None {
         let fault = Fault::warning(place, None, "the file is not published");
-        let is_page = media_type(place).starts_with("text/markdown");
-        return Ok(Err(fault.hint(if is_page {
-            "if it is a page, rename it so that it ends with `.md` in lower case"
+        let is_markdown = media_type(place).starts_with("text/markdown") || {
+            let lower = file.path_in_folder.to_ascii_lowercase();
+            [".mdx", ".mkd", ".qmd", ".rmd"].iter().any(|ending| lower.ends_with(ending))
+        };
+        return Ok(Err(fault.hint(if is_markdown {
+            "only files that end with `.md` are pages; rename it, and remove what is not Markdown"
         } else {
             "only images, audio, video and PDFs are published from pages/ and posts/; move other files to assets/ or static/"
         })));

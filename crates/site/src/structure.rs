@@ -373,7 +373,14 @@ fn report_missing_home_pages(
     }
     if !names.has_path("/") && has_pages_folder {
         let excluded = names.exclusions.iter().find(|known| known.covers("/", None));
-        let hint = excluded.map_or_else(|| "create `pages/index.md`".to_owned(), ToString::to_string);
+        let own = languages.first().filter(|own| names.has_path(&format!("/{}/", own.tag)));
+        let missing = || match own.map(|own| &own.tag) {
+            Some(tag) => {
+                format!("move the files in `pages/{tag}/` to `pages/`: `{tag}` is the default language")
+            }
+            None => "create `pages/index.md`".to_owned(),
+        };
+        let hint = excluded.map_or_else(missing, ToString::to_string);
         faults.push(Fault::error("pages/", None, "there is no home page").hint(hint));
     }
     for language in languages.iter().skip(1).filter(|language| !names.has_path(&language.home())) {

@@ -206,4 +206,13 @@ fn wrong_languages_and_keys_are_reported() {
         "title: X\ntranslation: people",
         "pages/x.md:3: pages/team.md has the same `translation` in the same language\n    hint: change one of them: only the first page is linked as a translation",
     );
+    let files =
+        [("pages/en/index.md", "title: A"), ("pages/de/index.md", "title: B"), ("pages/x.mdx", "title: X")];
+    let faults = load_site(&files, &options()).1;
+    for expected in [
+        "pages/: there is no home page\n    hint: move the files in `pages/en/` to `pages/`: `en` is the default language",
+        "pages/x.mdx: the file is not published\n    hint: only files `*.md` are pages; rename it, and remove what is not Markdown",
+    ] {
+        assert!(faults.iter().any(|fault| fault.to_string() == expected), "{faults:?}");
+    }
 }
