@@ -454,6 +454,7 @@ mod tests {
             ("<dl><dt><span class=a>f.</span><span class=b>g</span></dl>", "f.g\n"),
             ("<ruby>a<rt>b</rt></ruby><ruby>c<rp>[</rp><rt>d</rt><rp>]</rp></ruby>", "a(b)c(d)\n"),
             ("<span data-as=p>a</span><span data-as=p>b</span>", "a\n\nb\n"),
+            ("<span class=akn-p>a; or</span><span class=akn-p>b</span>", "a; or\n\nb\n"),
             (
                 "<span role=heading aria-level=3>a</span><span role=paragraph>b</span><span role=paragraph>c</span>",
                 "### a\n\nb\n\nc\n",

@@ -653,9 +653,11 @@ fn html_tag(tag: Tag) -> Option<&'static str> {
 /// Whether an element is always converted to blocks instead of inline Markdown, regardless of its content.
 fn is_block_element(dom: &Dom, id: NodeId) -> bool {
     let has_role = || matches!(dom.attribute(id, "role"), Some("heading" | "paragraph"));
+    // Akoma Ntoso, a format for laws, gives its paragraphs this class.
+    let is_paragraph = || dom.attribute(id, "data-as") == Some("p") || dom.has_class(id, "akn-p");
     dom.tag(id).is_block()
         || matches!(dom.tag(id), Tag::Code | Tag::Other) && code::is_code_block(dom, id)
-        || dom.tag(id) == Tag::Span && (dom.attribute(id, "data-as") == Some("p") || has_role())
+        || dom.tag(id) == Tag::Span && (is_paragraph() || has_role())
         || component_title(dom, id).is_some()
 }
 

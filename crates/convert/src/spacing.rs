@@ -30,9 +30,10 @@ fn displays(dom: &Dom, id: NodeId) -> impl Iterator<Item = &str> {
 /// Whether the page's layout separates a node from the one before it, although the HTML has no white space
 /// between them. Parts of a price, a signature or a word are not separate. Ignores form fields between the
 /// two nodes. Words are separate at a `<time>`, a tooltip and a text for screen readers, and before a link in
-/// brackets. Elsewhere, a text and an element are separate only in a flex or grid container, or if the
-/// element is a title before the text (`is_lead`). For two elements, their kinds, classes and texts and the
-/// kind of their parent also decide.
+/// brackets, and where a price, a number or a badge meets other text ([`is_price_after`],
+/// [`is_number_of_name`], [`is_badge_beside`]). Elsewhere, a text and an element are separate only in a flex
+/// or grid container, or if the element is a title before the text (`is_lead`). For two elements, their kinds,
+/// classes and texts and the kind of their parent also decide.
 pub(super) fn needs_space_before(dom: &Dom, id: NodeId) -> bool {
     let Some(before) = before_without_fields(dom, id) else { return false };
     let Some(parent) = dom.parent(id) else { return false };
@@ -49,6 +50,9 @@ pub(super) fn needs_space_before(dom: &Dom, id: NodeId) -> bool {
     if is_bracketed_link(dom, id) {
         return edge(dom, before, false).is_some_and(|end| end.is_alphanumeric() || end == ')');
     }
+    if is_price_after(dom, before, id) || is_number_of_name(dom, parent, before, id) {
+        return true;
+    }
     if dom.text(id).is_some() {
         // A single letter before a text may be a drop cap, the first letter of the text's first word.
         let is_initial = || dom.text_content(before).trim().chars().nth(1).is_none();
@@ -59,7 +63,8 @@ pub(super) fn needs_space_before(dom: &Dom, id: NodeId) -> bool {
             && !is_one_word(dom, before, id);
     }
     if dom.text(before).is_some() {
-        return is_container(dom, parent) && !is_one_word(dom, before, id);
+        return is_badge_beside(dom, before, id)
+            || is_container(dom, parent) && !is_one_word(dom, before, id);
     }
     if is_marked_as_part(dom, id) && is_marked_as_part(dom, before) {
         return true;
@@ -68,9 +73,6 @@ pub(super) fn needs_space_before(dom: &Dom, id: NodeId) -> bool {
     let has_class = |id| dom.has_attribute(id, "class");
     let are_items = is_item(dom, id) && is_item(dom, before);
     let are_parts = are_items && has_class(id) && has_class(before) || is_link(id) && is_link(before);
-    if are_items && are_amounts(dom, before, id) {
-        return true;
-    }
     if (dom.tag(before), dom.tag(id)) == (Tag::Code, Tag::Code) {
         return are_separate_codes(dom, parent, before, id);
     }
@@ -80,6 +82,9 @@ pub(super) fn needs_space_before(dom: &Dom, id: NodeId) -> bool {
             || is_custom(dom, before) && is_custom(dom, id)
             || are_items && (are_named_apart(dom, before, id) || has_unlike_ends(dom, parent, before, id))
             || are_phrases(dom, before, id)
+            || are_items && is_badge_beside(dom, before, id)
+            || are_date_parts(dom, before, id)
+            || are_name_and_value(dom, parent, before, id)
             || dom.tag(before) == Tag::Code && is_item(dom, id) && is_badge(dom, id)
     };
     let is_separate = is_container(dom, parent)
@@ -109,7 +114,7 @@ fn is_spoken_apart(dom: &Dom, before: NodeId, id: NodeId) -> bool {
         separates && start.is_some_and(|c| c.is_ascii_digit())
             || before_without_fields(dom, before).is_some_and(|earlier| continues(earlier, before))
     };
-    (is_word(end) || is_word(start))
+    (is_word(end) || is_word(start) || end == Some(':'))
         && (is_for_screen_readers(before) && !is_part()
             || is_for_screen_readers(id) && !continues(before, id))
 }
@@ -170,11 +175,70 @@ fn are_separate_codes(dom: &Dom, parent: NodeId, before: NodeId, id: NodeId) -> 
         || joins_words(dom, before, id) && (is_upper() || !is_prose())
 }
 
-/// Whether the first of two elements ends with a digit, and the second is an amount, as in `$9` and `$7`.
-fn are_amounts(dom: &Dom, before: NodeId, id: NodeId) -> bool {
-    edge(dom, id, true).is_some_and(|start| "$€£¥".contains(start))
-        && edge(dom, before, false).is_some_and(|end| end.is_ascii_digit())
+/// Whether an element is an amount such as `$9`, after a digit or a lower-case letter. Capitals before it may
+/// name the currency, as in `US$9`.
+fn is_price_after(dom: &Dom, before: NodeId, id: NodeId) -> bool {
+    (is_item(dom, id) || matches!(dom.tag(id), Tag::Del | Tag::Ins | Tag::S))
+        && edge(dom, id, true).is_some_and(|start| "$€£¥".contains(start))
+        && edge(dom, before, false).is_some_and(|end| end.is_ascii_digit() || end.is_lowercase())
         && short_text(dom, id).chars().nth(1).is_some_and(|c| c.is_ascii_digit())
+}
+
+/// Whether a number at the start of a block or `<time>` is followed by a name or a sentence with a capital,
+/// and one of the two is an element: a number such as `14` before `June` in a heading, a `<time>` or a layout,
+/// or the number of a section or a clause, such as `1.2` or `(1)`, before an element, if both have a class.
+fn is_number_of_name(dom: &Dom, parent: NodeId, before: NodeId, id: NodeId) -> bool {
+    let ends_number = |end: char| end.is_ascii_digit() || matches!(end, ')' | '.');
+    if !edge(dom, before, false).is_some_and(ends_number)
+        || !edge(dom, id, true).is_some_and(char::is_uppercase)
+        || !dom.nodes_before(before).take(4).all(|node| dom.is_blank(node))
+    {
+        return false;
+    }
+    let (number, name) = (short_text(dom, before), short_text(dom, id));
+    let number = number.trim();
+    let digits = number.trim_start_matches('(').trim_end_matches([')', '.']);
+    let is_numeric = |part: &str| !part.is_empty() && part.bytes().all(|b| b.is_ascii_digit());
+    let is_title = || dom.tag(parent) == Tag::Time || dom.is_heading(parent);
+    let have_classes = || [before, id].iter().all(|&id| dom.has_attribute(id, "class"));
+    let is_clause = || digits.split('.').all(is_numeric) && dom.tag(parent).is_block() && have_classes();
+    let is_apart = if is_numeric(number) {
+        is_title() || is_layout(dom, parent) || holds_items(dom, parent)
+    } else {
+        is_clause()
+    };
+    // A single letter, or several capitals, may be a unit or a part of a name, as in 3D.
+    let is_name = |second: char| second.is_lowercase() || second.is_whitespace();
+    is_apart && name.chars().nth(1).is_some_and(is_name) && name.chars().nth(2).is_some()
+}
+
+/// Whether one of two adjacent nodes is a badge, and a capital begins the second after a lower-case letter or
+/// a digit.
+fn is_badge_beside(dom: &Dom, before: NodeId, id: NodeId) -> bool {
+    edge(dom, before, false).is_some_and(|end| end.is_lowercase() || end.is_ascii_digit())
+        && edge(dom, id, true).is_some_and(char::is_uppercase)
+        && (is_badge(dom, before) || is_badge(dom, id))
+}
+
+/// Whether the classes of two adjacent elements name different parts of a date, such as its day and month.
+fn are_date_parts(dom: &Dom, before: NodeId, id: NodeId) -> bool {
+    let part = |id| {
+        let is_named = |part: &&str| dom.classes(id).any(|class| class.contains(*part));
+        ["day", "month", "year"].into_iter().find(is_named)
+    };
+    part(id).is_some_and(|own| part(before).is_some_and(|other| own != other))
+}
+
+/// Whether two adjacent spans are all of a list item or another layout, and are a word and a value that begins
+/// with a digit, as in opening hours. A single digit may be a part of a name.
+fn are_name_and_value(dom: &Dom, parent: NodeId, before: NodeId, id: NodeId) -> bool {
+    let is_other = |node: NodeId| node != before && node != id && !dom.is_blank(node);
+    [before, id].iter().all(|&span| dom.tag(span) == Tag::Span)
+        && is_layout(dom, parent)
+        && edge(dom, before, false).is_some_and(char::is_lowercase)
+        && edge(dom, id, true).is_some_and(|start| start.is_ascii_digit())
+        && [before, id].iter().all(|&span| short_text(dom, span).chars().nth(1).is_some())
+        && !dom.children(parent).any(is_other)
 }
 
 /// The text or element before a node; skips the form fields between the two, which are not written. `None` if
@@ -288,7 +352,7 @@ fn joins_words(dom: &Dom, before: NodeId, id: NodeId) -> bool {
 }
 
 /// The first or last character of a node; `None` if its first or last inner node is not a text, or is empty.
-fn edge(dom: &Dom, id: NodeId, is_start: bool) -> Option<char> {
+pub(super) fn edge(dom: &Dom, id: NodeId, is_start: bool) -> Option<char> {
     let inner = |&id: &NodeId| if is_start { dom.node(id).first } else { dom.node(id).last };
     let text = dom.text(std::iter::successors(Some(id), inner).last()?)?;
     if is_start { text.chars().next() } else { text.chars().next_back() }
@@ -414,6 +478,14 @@ mod tests {
             ("<div><label><input type=radio>S</label><label><input type=radio>M</label></div>", "S M"),
             ("<div><code class=m>GET</code><code class=p>/a</code></div>", "`GET` `/a`"),
             ("<p><span class=price>$9</span><span class=price>$7</span>", "$9 $7"),
+            ("<p>Bread<span class=price>$2</span>, <del>$10</del><ins>$8</ins>", "Bread $2, ~~$10~~ $8"),
+            ("<p><s>$10</s><b>$8</b>", "~~$10~~ **$8**"),
+            ("<ul><li><span>Mon</span><span>9–17</span></ul>", "- Mon 9–17"),
+            ("<p><span class=day>14</span><span class=month>Jun</span> 2025", "14 Jun 2025"),
+            ("<time><b class=month>Jun</b><b class=day>14</b></time>", "**Jun** **14**"),
+            ("<div><span>14</span>Jun</div><h3>14<small>Jun</small></h3>", "14 Jun\n\n### 14 Jun"),
+            ("<h2><span class=a>1.2</span><span class=b>Ropes</span></h2>", "## 1.2 Ropes"),
+            ("<p><span class=No>(1)</span><span class=Text>A ship", "(1) A ship"),
             ("<p><code>Ctrl</code><code>C</code>", "`Ctrl` `C`"),
             ("<div><x-tag>Oak</x-tag><x-tag>Elm</x-tag></div>", "Oak Elm"),
             (
@@ -446,6 +518,12 @@ mod tests {
                 "<ul><li><b class=title>Our boats</b>We build.<li><span class='tag is-new'>New</span>Oak",
                 "- **Our boats** We build.\n- New Oak",
             ),
+            (
+                "<h3><a href=/x>Pro</a><i class=badge>New</i></h3><h3>Pro<i class=badge>New</i></h3>",
+                "### [Pro](/x) *New*\n\n### Pro *New*",
+            ),
+            ("<ul><li><span class=badge>Fixed</span><span>Bug in rope</span></ul>", "- Fixed Bug in rope"),
+            ("<p><span class=sr-only>Price:</span>$<span>19</span>", "Price: $19"),
             (
                 "<p><span>Ann Oak</span><span>Head of Sales</span><span>3 years</span>",
                 "Ann Oak Head of Sales 3 years",
@@ -510,6 +588,16 @@ mod tests {
             (
                 "<div class=flex><i>O</i><i>a</i></div><h2><span class=c>O</span><span class=c>A</span></h2>",
                 "*O* *a*\n\n## OA",
+            ),
+            ("<p>US<span>$9</span>, <code>a<span>$1</span></code>", "US$9, `a$1`"),
+            ("<p><code><i class=tag>a</i><i class=tag>B</i>c<i class=tag>D</i></code>", "`aBcD`"),
+            (
+                "<div><span>H</span><span>20</span></div><div><span>mp</span><span>3</span></div>",
+                "H20\n\nmp3",
+            ),
+            (
+                "<h2><span>3</span>D</h2><p><span>1</span>Password, <b>Rev</b>2",
+                "## 3D\n\n1Password, **Rev**2",
             ),
             ("<p>5<span class=unit>m</span>, <span class=n>5</span><span class=unit>m</span>", "5m, 5m"),
             (
