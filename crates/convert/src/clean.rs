@@ -5,6 +5,7 @@ use super::answer_symbols::answer_of;
 use super::code;
 use super::dom::{DOCUMENT, Dom, FOR_SCREEN_READERS, NodeId, Tag, clip, count_letters};
 use super::media;
+use super::never_shown::is_never_shown;
 use super::omission_rule::Rule;
 use super::panels::{Panels, follows_control, is_closed_panel, is_hidden_page};
 use super::text_corrections;
@@ -129,7 +130,8 @@ pub(super) fn remove_hidden(dom: &mut Dom, root: NodeId, is_article: bool) {
         if is_language_label(dom, id) || code::is_line_number_column(dom, id) {
             return Some(Rule::NotCode);
         }
-        (is_redundant_label(dom, id) || is_hidden_by_generator(dom, id)).then_some(Rule::Hidden)
+        (is_redundant_label(dom, id) || is_never_shown(dom, id) && !holds_formula(dom, id))
+            .then_some(Rule::Hidden)
     });
     if !is_article {
         empty_symbols_of_links(dom, root);
@@ -497,19 +499,6 @@ fn is_shown_on_wide_screens(class: &str) -> bool {
     parts.is_some_and(|(width, display)| WIDTHS.contains(&width) && DISPLAYS.contains(&display))
 }
 
-/// Whether the style sheet of a generator always hides elements of this class. Webflow hides elements with a
-/// false condition or an empty field, and the answer to a form that was not sent; Dokka hides the message
-/// that something was copied.
-fn is_hidden_by_generator(dom: &Dom, id: NodeId) -> bool {
-    let is_in_form = || dom.parent(id).is_some_and(|parent| dom.has_class(parent, "w-form"));
-    let has_icon = || dom.child_elements(id).any(|child| dom.has_class(child, "copy-popup-icon"));
-    dom.has_class_in(id, &["w-condition-invisible", "w-dyn-bind-empty"])
-        || dom.has_class(id, "copy-popup-wrapper") && has_icon()
-        || dom.has_class_in(id, &["w-form-done", "w-form-fail"])
-            && is_in_form()
-            && dom.style(id, "display").is_none_or(|display| display == "none")
-}
-
 /// Whether an element is a label that a generator adds for screen readers to what Markdown expresses by
 /// itself: the title of a terminal in Expressive Code, and that of the notes in GitHub Flavored Markdown.
 fn is_redundant_label(dom: &Dom, id: NodeId) -> bool {
@@ -717,19 +706,6 @@ mod tests {
         ] {
             assert_eq!(visible(html, false), expected, "{html}");
         }
-    }
-
-    #[test]
-    fn what_a_generator_hides_with_a_class_is_dropped() {
-        let card = "<div class=badge>a</div><div class='badge w-condition-invisible'>b</div>\
-            <a href=# class='button w-condition-invisible'>c</a><div class='text w-dyn-bind-empty'></div>";
-        let form = "<div class=w-form><form><p>d</form><div class=w-form-done>e</div>\
-            <div class=w-form-fail><p>f</div></div>";
-        let copied = "<div class='copy-popup-wrapper popup-to-left'><i class=copy-popup-icon></i>g</div>";
-        assert_eq!(visible(&format!("{card}{form}{copied}"), false), "ad");
-        let shown = "<div class=w-form><div class=w-form-done style='display: block'>a</div></div>\
-            <p class=w-form-fail>b</p><p class=w-condition-visible>c</p>";
-        assert_eq!(visible(shown, false), "abc");
     }
 
     #[test]

@@ -7,8 +7,8 @@
 //!
 //! 1. `parse` builds the tree. `inline_scripts` and `metadata` read the inline scripts and the metadata of
 //!    the page.
-//! 2. `templates`, `markdown_source`, `embeds`, `mail_addresses`, `clean` and `text_corrections` change the
-//!    tree to what visitors see.
+//! 2. `templates`, `markdown_source`, `embeds`, `mail_addresses`, `clean`, `never_shown` and
+//!    `text_corrections` change the tree to what visitors see.
 //! 3. `main_content` finds the main region; `article` guesses the one of a page of another site.
 //! 4. `footnotes` takes the notes out of the text, with `footnote_references`, `footnote_marks`,
 //!    `footnote_blocks` and `footnote_numbers`.
@@ -51,6 +51,7 @@ mod mathml;
 mod measure;
 mod media;
 mod metadata;
+mod never_shown;
 mod omission_rule;
 mod omitted_text;
 mod other_content;

@@ -211,7 +211,7 @@ fn wrong_languages_and_keys_are_reported() {
     let faults = load_site(&files, &options()).1;
     for expected in [
         "pages/: there is no home page\n    hint: move the files in `pages/en/` to `pages/`: `en` is the default language",
-        "pages/x.mdx: the file is not published\n    hint: only files `*.md` are pages; rename it, and remove what is not Markdown",
+        "pages/x.mdx: the file is not published\n    hint: only files that end with `.md` are pages; rename it, and remove what is not Markdown",
     ] {
         assert!(faults.iter().any(|fault| fault.to_string() == expected), "{faults:?}");
     }

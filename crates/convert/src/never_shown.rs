@@ -1,0 +1,137 @@
+//! Recognizes elements that no visitor sees, whether a script runs or not: those that the style sheet of a
+//! generator always hides, traps for bots in forms, and text outside of the screen.
+
+use super::dom::{Dom, NodeId, Tag};
+
+/// Whether an element is hidden for good, so that it is no content even if a control seems to open it.
+pub(super) fn is_never_shown(dom: &Dom, id: NodeId) -> bool {
+    is_hidden_by_generator(dom, id) || is_trap(dom, id) || is_out_of_sight(dom, id)
+}
+
+/// Whether the style sheet of a generator always hides elements of this class. Webflow hides elements with a
+/// false condition or an empty field, and the answer to a form that was not sent; Dokka hides the message
+/// that something was copied.
+fn is_hidden_by_generator(dom: &Dom, id: NodeId) -> bool {
+    let is_in_form = || dom.parent(id).is_some_and(|parent| dom.has_class(parent, "w-form"));
+    let has_icon = || dom.child_elements(id).any(|child| dom.has_class(child, "copy-popup-icon"));
+    dom.has_class_in(id, &["w-condition-invisible", "w-dyn-bind-empty"])
+        || dom.has_class(id, "copy-popup-wrapper") && has_icon()
+        || dom.has_class_in(id, &["w-form-done", "w-form-fail"])
+            && is_in_form()
+            && dom.style(id, "display").is_none_or(|display| display == "none")
+}
+
+/// Parts of the names of traps for bots ("honeypots"): fields of forms that visitors do not see and that must
+/// stay empty.
+const TRAPS: [&str; 5] =
+    ["honeypot", "bot-field", "_gotcha", "gform_validation_container", "wpforms-field-hp"];
+
+/// Maximum number of nodes in an element that is a trap.
+const MAX_TRAP: usize = 20;
+
+/// Whether an element in a form is a trap for bots: it has at most [`MAX_TRAP`] nodes and exactly one field,
+/// and the class of the element, or the name of the field or of the trap in Netlify's attribute of the form,
+/// says so.
+fn is_trap(dom: &Dom, id: NodeId) -> bool {
+    if !matches!(dom.tag(id), Tag::Div | Tag::P | Tag::Label | Tag::Li | Tag::Span) {
+        return false;
+    }
+    let nodes: Vec<NodeId> = dom.subtree(id).take(MAX_TRAP + 1).collect();
+    let is_field = |&node: &NodeId| {
+        matches!(dom.tag(node), Tag::Input | Tag::Textarea | Tag::Select)
+            && dom.attribute(node, "type") != Some("hidden")
+    };
+    let mut fields = nodes.iter().copied().filter(is_field);
+    let (Some(field), None) = (fields.next(), fields.next()) else { return false };
+    let Some(form) = dom.ancestors(id).find(|&a| dom.tag(a) == Tag::Form) else { return false };
+    let name = dom.attribute(field, "name");
+    let declared = dom.first_attribute(form, &["netlify-honeypot", "data-netlify-honeypot"]);
+    let is_named = |name: &str| TRAPS.iter().any(|trap| name.contains(trap));
+    nodes.len() <= MAX_TRAP
+        && (dom.classes(id).chain(name).any(is_named) || declared.is_some() && declared == name)
+}
+
+/// Whether the style of an element puts text where no visitor sees it: far outside of the screen, if screen
+/// readers skip it or it has a link with a host, as the spam on a hacked site does; without size and
+/// transparent; in letters without size; or hidden from mail programs. Zero height alone does not count,
+/// because a script may open the element.
+fn is_out_of_sight(dom: &Dom, id: NodeId) -> bool {
+    if !dom.has_attribute(id, "style") {
+        return false;
+    }
+    let number = |property| {
+        let value = dom.style(id, property)?.trim_end_matches(|c: char| c.is_ascii_alphabetic() || c == '%');
+        value.parse::<f32>().ok()
+    };
+    let is_zero = |property| number(property) == Some(0.0);
+    let has_link = || {
+        dom.descendants(id)
+            .take(200)
+            .any(|d| dom.attribute(d, "href").is_some_and(|href| href.contains("//")))
+    };
+    let is_far = || ["left", "right", "top"].iter().any(|side| number(side).is_some_and(|at| at <= -999.0));
+    let is_placed = matches!(dom.style(id, "position"), Some("absolute" | "fixed"));
+    is_placed && is_far() && (dom.attribute(id, "aria-hidden") == Some("true") || has_link())
+        || ["opacity", "width", "height"].into_iter().all(is_zero)
+        // Zero letters around other elements remove the space between these, which set a size of their own.
+        || is_zero("font-size") && dom.child_elements(id).next().is_none()
+        || dom.style(id, "mso-hide") == Some("all")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::tests::markdown;
+
+    #[test]
+    fn what_a_generator_hides_with_a_class_is_dropped() {
+        let card = "<div class=badge>a</div><div class='badge w-condition-invisible'>b</div>\
+            <a href=# class='button w-condition-invisible'>c</a><div class='text w-dyn-bind-empty'></div>";
+        let form = "<div class=w-form><form><p>d</form><div class=w-form-done>e</div>\
+            <div class=w-form-fail><p>f</div></div>";
+        let copied = "<div class='copy-popup-wrapper popup-to-left'><i class=copy-popup-icon></i>g</div>";
+        assert_eq!(markdown(&format!("{card}{form}{copied}")), "a\n\nd\n");
+        let shown = "<div class=w-form><div class=w-form-done style='display: block'>a</div></div>\
+            <p class=w-form-fail>b</p><p class=w-condition-visible>c</p>";
+        assert_eq!(markdown(shown), "a\n\nb\n\nc\n");
+    }
+
+    #[test]
+    fn traps_for_bots_are_dropped_with_their_labels() {
+        for trap in [
+            "<div class='gfield gform_validation_container'><label>b</label><input><div>Leave it.</div></div>",
+            "<p class=hidden><label>Do not fill this out: <input name=bot-field></label></p>",
+            "<div class=wpforms-field-hp><label>b</label><input></div>",
+            "<label>b <input name=middle-name></label>",
+        ] {
+            let form = format!("<form netlify-honeypot=middle-name><label>a <input></label>{trap}</form>");
+            assert_eq!(markdown(&form), "a\n", "{form}");
+        }
+        let fields = "<p><label>a <input name=bot-field></label> <label>b <input name=c></label></p>";
+        assert_eq!(markdown(&format!("<form>{fields}</form>")), "b\n");
+        assert_eq!(
+            markdown("<div class=honeypots><p>How honeypots work <input></div>"),
+            "How honeypots work\n"
+        );
+    }
+
+    #[test]
+    fn text_out_of_sight_is_dropped() {
+        for html in [
+            "<div style='position:absolute; left:-9999px'><a href=https://spam.example>b</a></div>",
+            "<div style='position:absolute;top:-9999em' aria-hidden=true>b</div>",
+            "<i style='opacity:0;height:0;width:0px;position:absolute'>b</i>",
+            "<p style=font-size:0>b",
+            "<div style='display:block;max-height:0;mso-hide:all'>b</div>",
+        ] {
+            assert_eq!(markdown(&format!("<p>a</p>{html}")), "a\n", "{html}");
+        }
+        for html in [
+            "<div style='position:absolute; left:-9999px'><a href=#main>b</a></div>",
+            "<div style='opacity:0;height:0;overflow:hidden'>b</div>",
+            "<div style=font-size:0><p style=font-size:16px>b</div>",
+            "<div style='position:relative;left:-9999px' aria-hidden=true>b</div>",
+        ] {
+            assert!(markdown(html).contains('b'), "{html}");
+        }
+    }
+}
