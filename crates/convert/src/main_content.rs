@@ -7,7 +7,7 @@ use super::documentation_markup;
 use super::dom::{DOCUMENT, Data, Dom, NodeId, Tag, count_letters};
 use super::measure::{Measures, measure_elements};
 use super::omission_rule::Rule;
-use super::other_content::has_other_content;
+use super::other_content::{has_other_content, has_word_in_name};
 use super::page_header::find_page_header;
 use super::panels::Panels;
 use super::spacing::shown_text;
@@ -207,16 +207,15 @@ fn is_entry(dom: &Dom, id: NodeId) -> bool {
 fn remove_beside_in_entry(dom: &mut Dom, entry: NodeId, content: NodeId) {
     let measures = measure_elements(dom, entry);
     let is_linked = |id: NodeId| measures[id].linked > 0 && measures[id].linked * 2 >= measures[id].text;
-    let is_named = |id: NodeId, names: &[&str]| {
-        let mut parts =
-            dom.classes(id).chain(dom.attribute(id, "id")).flat_map(|name| name.split(['-', '_']));
-        parts.any(|part| names.iter().any(|name| part.starts_with(name)))
-    };
     let is_list = |id| {
-        matches!(dom.tag(id), Tag::Nav | Tag::Ul | Tag::Ol) && is_linked(id) || is_named(id, &["sidebar"])
+        matches!(dom.tag(id), Tag::Nav | Tag::Ul | Tag::Ol) && is_linked(id)
+            || has_word_in_name(dom, id, &["sidebar"])
     };
-    let is_after =
-        |id| matches!(dom.tag(id), Tag::Nav | Tag::Footer) || is_linked(id) || is_named(id, AFTER_CONTENT);
+    let is_after = |id| {
+        matches!(dom.tag(id), Tag::Nav | Tag::Footer)
+            || is_linked(id)
+            || has_word_in_name(dom, id, AFTER_CONTENT)
+    };
     let mut beside = Vec::new();
     for around in dom.ancestors(content).take_while(|&a| a != entry) {
         let mut is_before = true;
@@ -237,7 +236,7 @@ fn remove_beside_in_entry(dom: &mut Dom, entry: NodeId, content: NodeId) {
     }
 }
 
-/// Prefixes of words in the classes and ids of elements that follow an entry's content.
+/// Words in the classes and ids of elements that follow an entry's content.
 #[rustfmt::skip]
 const AFTER_CONTENT: &[&str] = &[
     "author", "comment", "footer", "navigation", "newsletter", "related", "share", "sharing", "sidebar", "social",

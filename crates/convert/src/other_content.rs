@@ -50,19 +50,36 @@ fn is_surrounding(dom: &Dom, id: NodeId) -> bool {
         "status",
     ];
     let is_nested = || dom.is_in(id, &[Tag::Article, Tag::Section]);
-    let mut names = dom.classes(id).chain(dom.attribute(id, "id")).flat_map(|n| n.split(['-', '_']));
+    // A class that only contains the word, such as `elementor-widget`, is that of any part of a page. A page of
+    // SiteOrigin consists of widgets in panels.
+    let is_widget = |class: &str| matches!(class.split(['-', '_']).next(), Some("widget" | "widgets"));
+    let is_list = |class: &str| LISTS_AROUND_CONTENT.iter().any(|list| class.contains(list));
     matches!(dom.tag(id), Aside | Dialog | Form | Nav | Search)
         || matches!(dom.tag(id), Header | Footer) && !is_nested()
         || dom.attribute(id, "role").is_some_and(|role| ROLES.contains(&role))
-        || names.any(|part| AROUND_CONTENT.iter().any(|name| part.starts_with(name)))
+        || has_word_in_name(dom, id, AROUND_CONTENT)
+        || dom.classes(id).any(is_widget) && !dom.has_class(id, "so-panel")
+        || dom.classes(id).any(is_list)
 }
 
-/// Prefixes of words in the classes and ids of elements around content.
+/// Whether a class or the id of an element has one of `words` or its plural. Hyphens and underscores divide
+/// names into words.
+pub(super) fn has_word_in_name(dom: &Dom, id: NodeId, words: &[&str]) -> bool {
+    let mut parts = dom.classes(id).chain(dom.attribute(id, "id")).flat_map(|name| name.split(['-', '_']));
+    parts.any(|part| words.contains(&part.strip_suffix('s').unwrap_or(part)))
+}
+
+/// Words in the classes and ids of elements around content.
 #[rustfmt::skip]
 const AROUND_CONTENT: &[&str] = &[
-    "author", "breadcrumb", "comment", "consent", "cookie", "disqus", "footer", "gdpr", "modal", "navigation", "newsletter",
-    "pagination", "popup", "recent", "related", "respond", "share", "sharing", "sidebar", "social", "subscribe", "toc", "widget",
+    "author", "breadcrumb", "comment", "consent", "cookie", "cookieconsent", "disqu", "footer", "gdpr", "modal", "navigation",
+    "newsletter", "pagination", "popup", "related", "respond", "share", "sharedaddy", "sharing", "sidebar", "subscribe", "toc",
 ];
+
+/// Parts of the classes of lists around content whose words alone are also used for content, as in
+/// `social-proof` and `recent-work`.
+const LISTS_AROUND_CONTENT: [&str; 6] =
+    ["recent-post", "recent-comment", "social-icon", "social-link", "social-media", "social-share"];
 
 #[cfg(test)]
 mod tests {
@@ -104,6 +121,19 @@ mod tests {
         let prices = "<section><h2>Prices</h2><table><tr><th>Crane<th>Price<tr><td>9 t<td>$90</table><p>Call +49 30 1.</section>";
         let markdown = body(&format!("{article}{prices}<footer>x</footer>"));
         assert!(markdown.ends_with("| 9 t | $90 |\n\nCall +49 30 1.\n"), "{markdown}");
+    }
+
+    #[test]
+    fn sections_of_page_builders_are_content() {
+        let article = format!("<article><p>{SENTENCE}<p>{SENTENCE}</article>");
+        for class in
+            ["elementor-widget", "so-panel widget widget_editor", "social-proof", "tocantins", "recent-work"]
+        {
+            let html =
+                format!("<h1>Oak</h1><div class='{class}'><h2>Prices</h2><p>{SENTENCE}</div>{article}");
+            let markdown = body(&html);
+            assert!(markdown.contains("## Prices\n\nWe lift"), "{class}: {markdown}");
+        }
     }
 
     #[test]
