@@ -3,6 +3,7 @@
 
 use super::dom::{Dom, NodeId, Tag, clip, remove_invisible};
 use super::omission_rule::Rule;
+use super::spacing::edge;
 
 /// Classes of elements in a code block that contain the numbers of lines. Some highlighters also set these
 /// classes on the lines themselves.
@@ -333,11 +334,41 @@ fn is_not_code(dom: &Dom, id: NodeId) -> bool {
                 || matches!(dom.tag(id), Tag::Div | Tag::Td) && dom.has_class_in(id, NOT_CODE_BLOCKS)
                 || is_line_anchor(dom, id)
                 || is_marked_line_number(dom, id)
-                || ["user-select", "-webkit-user-select"].iter().any(|p| dom.style(id, p) == Some("none"))
+                || is_unselectable_mark(dom, id)
                 || is_bare_line_number(dom, id)
         }
     }
 }
+
+/// Whether a style keeps readers from copying an element that is not code: a prefix of at most [`MAX_PREFIX`]
+/// bytes with code after it on its line, such as `user@host:~$`, or lines that are blank or have only digits
+/// or only punctuation. Other text stays, such as the output of a command.
+fn is_unselectable_mark(dom: &Dom, id: NodeId) -> bool {
+    if !["user-select", "-webkit-user-select"].iter().any(|p| dom.style(id, p) == Some("none")) {
+        return false;
+    }
+    let text = dom.text_content(id);
+    let is_mark = |line: &str| {
+        let line = line.trim();
+        line.bytes().all(|b| b.is_ascii_digit()) || !line.contains(char::is_alphanumeric)
+    };
+    let ends_line =
+        |node: Option<NodeId>| node.is_some_and(|node| edge(dom, node, false).is_none_or(|end| end == '\n'));
+    let starts_line = |node: Option<NodeId>| {
+        node.is_none_or(|node| edge(dom, node, true).is_some_and(|start| start == '\n'))
+    };
+    let node = dom.node(id);
+    let is_prefix = || {
+        text.len() <= MAX_PREFIX
+            && !text.contains('\n')
+            && (node.previous.is_none() || ends_line(node.previous))
+            && !starts_line(node.next)
+    };
+    text.lines().all(is_mark) || is_prefix()
+}
+
+/// Maximum length in bytes of the text before a line of code that is not part of it.
+const MAX_PREFIX: usize = 40;
 
 /// Whether an element is a link to its own line that shows the number of the line.
 fn is_line_anchor(dom: &Dom, id: NodeId) -> bool {
@@ -359,15 +390,25 @@ fn is_only_code(dom: &Dom, id: NodeId) -> bool {
 
 /// Whether a class or an attribute marks the element as a line number, and its text can be one: it is blank,
 /// or has only digits and separators. The mark alone is not enough, because it may also be on code. False for
-/// elements with a class of [`LINES`], which contain code.
+/// elements with a class of [`LINES`], which contain code. With only `data-line-number`, an element is also
+/// code if it has a line break, or if it is all of its line and shows another number or nothing.
 fn is_marked_line_number(dom: &Dom, id: NodeId) -> bool {
     let is_named = dom.has_class_in(id, LINE_NUMBERS);
     if !is_named && !dom.has_attribute(id, "data-line-number") || dom.has_class_in(id, LINES) {
         return false;
     }
     let is_separator = |c: char| is_named && !c.is_alphabetic() && (!c.is_ascii() || ".:|+-".contains(c));
-    let mut characters = dom.subtree(id).filter_map(|d| dom.text(d)).flat_map(str::chars);
-    characters.all(|c| c.is_whitespace() || c.is_ascii_digit() || is_separator(c))
+    let text = dom.text_content(id);
+    let is_line = || {
+        let has_break = |node: NodeId| dom.text(node).is_some_and(|text| text.contains('\n'));
+        let is_edge = |node: Option<NodeId>| node.is_none_or(has_break);
+        let node = dom.node(id);
+        dom.tag(id) == Tag::Span
+            && dom.attribute(id, "data-line-number") != Some(text.trim())
+            && (text.contains('\n') || is_edge(node.previous) && is_edge(node.next))
+    };
+    text.chars().all(|c| c.is_whitespace() || c.is_ascii_digit() || is_separator(c))
+        && (is_named || !is_line())
 }
 
 /// Whether the element is a line number in front of the code in its row.
@@ -609,6 +650,37 @@ mod tests {
             ("<pre><code>{{<span class='token block keyword'>#if</span> x}}</code></pre>", "{{#if x}}"),
         ] {
             assert_eq!(code(html).1, expected, "{html}");
+        }
+    }
+
+    #[test]
+    fn text_that_readers_cannot_copy_is_code_except_before_a_line() {
+        for (html, expected) in [
+            ("$ ls\n<i style='user-select: none'>a.txt\nb.txt</i>", "$ ls\na.txt\nb.txt"),
+            ("<i style='user-select:none'>output only</i>", "output only"),
+            ("<i style=user-select:none>ann@oak:~$ </i>ls\n<i style=user-select:none>$ </i>ls", "ls\nls"),
+            ("<i style='-webkit-user-select:none'>1\n2\n</i>a", "a"),
+        ] {
+            assert_eq!(code(&format!("<pre><code>{html}</code></pre>")).1, expected, "{html}");
+        }
+    }
+
+    #[test]
+    fn lines_with_a_number_as_an_attribute_are_code() {
+        for (html, expected) in [
+            (
+                "<b data-line-number=1>sum(</b>\n<b data-line-number=2>42</b>\n<b data-line-number=3>)</b>",
+                "sum(\n42\n)",
+            ),
+            (
+                "<b data-line-number=1>[\n</b><b data-line-number=2>42\n</b><b data-line-number=3>\n</b><b data-line-number=4>]\n</b>",
+                "[\n42\n\n]",
+            ),
+            ("<b data-line-number=1></b>a\n<b data-line-number=2></b>b", "a\nb"),
+            ("<b data-line-number=1>1</b>a\n<b data-line-number=2>2</b>b", "a\nb"),
+        ] {
+            let html = html.replace("<b", "<span").replace("</b>", "</span>");
+            assert_eq!(code(&format!("<pre><code>{html}</code></pre>")).1, expected, "{html}");
         }
     }
 
