@@ -185,8 +185,8 @@ const MAX_LABEL: usize = 200;
 
 /// Finds the tab of each panel below `root`: the one that the panel's or the tab's attributes name, or else
 /// the one at the panel's position. Searches the nearest of four elements around the panel that has several
-/// tabs, or a list of a single tab. Ignores tabs without text, headings directly before their panels, and
-/// elements around their panels.
+/// tabs, or a list of a single tab. Ignores tabs without text and `aria-label`, headings directly before their
+/// panels, and elements around their panels. Also finds tabs without roles ([`add_tabs_without_roles`]).
 pub(super) fn find_labeled_panels(dom: &Dom, root: NodeId) -> Tabs {
     // The tabs found below each element, so that each element is searched only once.
     let mut tabs: HashMap<NodeId, Vec<NodeId>> = HashMap::new();
@@ -222,14 +222,101 @@ pub(super) fn find_labeled_panels(dom: &Dom, root: NodeId) -> Tabs {
         if is_heading_above(dom, tab, id) || dom.ancestors(id).any(|a| a == tab) {
             continue;
         }
-        let text = texts.entry(tab).or_insert_with(|| clip(&shown_text(dom, tab), MAX_LABEL).to_owned());
+        let text = texts.entry(tab).or_insert_with(|| label_of_tab(dom, tab));
         if !text.is_empty() {
             found.labels.insert(id, text.clone());
             found.tabs.insert(tab);
         }
     }
     add_other_tabs(dom, root, &mut found);
+    add_tabs_without_roles(dom, root, &mut found);
     found
+}
+
+/// The text of a tab or, if it has none, as a radio button of daisyUI, its `aria-label`.
+fn label_of_tab(dom: &Dom, tab: NodeId) -> String {
+    let text = shown_text(dom, tab);
+    let label = || dom.attribute(tab, "aria-label").unwrap_or_default().trim();
+    clip(if text.is_empty() { label() } else { &text }, MAX_LABEL).to_owned()
+}
+
+/// Adds the tabs that have neither roles nor known classes: the controls in a row or a list ([`opened_panel`])
+/// if there are several, each has text and names another panel, and the panels are siblings outside of the
+/// row. Links must lead to panels of which one is hidden, because other links are a table of contents.
+fn add_tabs_without_roles(dom: &Dom, root: NodeId, found: &mut Tabs) {
+    const NAMES: [&str; 5] = ["id", "name", "data-tab-item", "data-tab-content", "x-show"];
+    let elements = || dom.descendants(root).filter(|&id| dom.element(id).is_some());
+    let (mut rows, mut places) = (Vec::<Vec<(NodeId, String)>>::new(), HashMap::new());
+    for (id, panel) in elements().filter_map(|id| Some((id, opened_panel(dom, id)?))) {
+        let row = dom.ancestors(id).skip(1).find(|&a| dom.tag(a) != Tag::Li);
+        let place = *places.entry(row).or_insert(rows.len());
+        rows.resize(rows.len().max(place + 1), Vec::new());
+        rows[place].push((id, panel));
+    }
+    rows.retain(|row| row.len() > 1);
+    let mut panels = HashMap::new();
+    for id in elements().filter(|&id| !rows.is_empty() && opened_panel(dom, id).is_none()) {
+        for name in NAMES.iter().filter_map(|name| Some(panel_key(name, dom.attribute(id, name)?))) {
+            panels.entry(name).or_insert(id);
+        }
+    }
+    for row in rows {
+        let opened = row.iter().map(|(tab, panel)| Some((*tab, *panels.get(panel)?)));
+        let Some(opened) = opened.collect::<Option<Vec<(NodeId, NodeId)>>>() else { continue };
+        let parent = dom.parent(opened[0].1);
+        let distinct: HashSet<NodeId> = opened.iter().map(|&(_, panel)| panel).collect();
+        let is_hidden = |id| dom.has_attribute(id, "hidden") || dom.style(id, "display") == Some("none");
+        let is_panel = |&(tab, panel): &(NodeId, NodeId)| {
+            dom.parent(panel) == parent
+                && !found.labels.contains_key(&panel)
+                && !label_of_tab(dom, tab).is_empty()
+                && !dom.ancestors(tab).any(|a| a == panel)
+                && !is_heading_above(dom, tab, panel)
+        };
+        let is_link = |&(tab, _): &(NodeId, NodeId)| dom.has_attribute(tab, "href");
+        let has_hidden_panel = || opened.iter().any(|&(_, panel)| is_hidden(panel));
+        if distinct.len() == opened.len()
+            && opened.iter().all(is_panel)
+            && (!opened.iter().any(is_link) || has_hidden_panel())
+        {
+            let is_item = |&id: &NodeId| dom.tag(id) == Tag::Li && dom.child_elements(id).nth(1).is_none();
+            let items = opened.iter().filter_map(|&(tab, _)| dom.parent(tab).filter(is_item));
+            found.tabs.extend(opened.iter().map(|&(tab, _)| tab).chain(items));
+            found.labels.extend(opened.iter().map(|&(tab, panel)| (panel, label_of_tab(dom, tab))));
+        }
+    }
+}
+
+/// The panel that a button, a link or a web component such as `<sl-tab>` opens, as [`panel_key`] writes it.
+fn opened_panel(dom: &Dom, id: NodeId) -> Option<String> {
+    const TARGETS: [&str; 8] = [
+        "data-tab",
+        "data-tab-item",
+        "data-tab-target",
+        "data-target",
+        "panel",
+        "@click",
+        "x-on:click",
+        "href",
+    ];
+    let is_component = dom.tag(id) == Tag::Other && dom.name(id).ends_with("-tab");
+    if !matches!(dom.tag(id), Tag::A | Tag::Button) && !is_component {
+        return None;
+    }
+    let name = TARGETS.iter().find(|name| dom.has_attribute(id, name))?;
+    let target = dom.attribute(id, name)?;
+    (*name != "href" || target.starts_with('#')).then(|| panel_key(name, target))
+}
+
+/// The name of a panel in an attribute of the panel or its tab. For the conditions of Alpine, such as
+/// `tab === 'a'`, and the clicks that make them true, such as `tab = 'a'`, this is `=` and the letters.
+fn panel_key(attribute: &str, value: &str) -> String {
+    let value = clip(value, MAX_LABEL).trim();
+    if !matches!(attribute, "@click" | "x-on:click" | "x-show") {
+        return value.trim_start_matches('#').to_owned();
+    }
+    let is_part = |c: &char| c.is_alphanumeric() || matches!(c, '!' | '.' | '_' | '$' | '-');
+    std::iter::once('=').chain(value.chars().filter(is_part)).collect()
 }
 
 /// Adds the tabs that also open a labeled panel and have its label as their text, for other widths of the
@@ -240,7 +327,7 @@ fn add_other_tabs(dom: &Dom, root: NodeId, found: &mut Tabs) {
     let is_other = |&tab: &NodeId| {
         let label = dom.attribute(tab, "aria-controls").and_then(|panel| labels.get(panel));
         dom.attribute(tab, "role") == Some("tab")
-            && label.is_some_and(|&label| clip(&shown_text(dom, tab), MAX_LABEL) == label)
+            && label.is_some_and(|&label| label_of_tab(dom, tab) == *label)
     };
     found.tabs.extend(dom.descendants(root).filter(is_other));
 }
@@ -533,6 +620,24 @@ mod tests {
         assert_eq!(markdown(titled), "> [!CAUTION]\n> **Do not**\n>\n> x\n");
         let late = "<div class='alert alert-info'><p>x</p><h4 class=alert-heading>y</h4><p>z</div>";
         assert_eq!(markdown(late), "> [!NOTE]\n> x\n>\n> #### y\n>\n> z\n");
+    }
+
+    #[test]
+    fn tabs_without_roles_label_their_panels() {
+        for html in [
+            "<nav class=tabs><a href=#a>A</a><a href=#b>B</a></nav><div id=a><p>1</div><div id=b hidden><p>2</div>",
+            "<div><button data-tab=a>A</button><button data-tab=b>B</button></div><div id=a>1</div><div id=b style='display:none'>2</div>",
+            "<ul><li><button data-tab-item=a>A</button><li><button data-tab-item=b>B</button></ul><p data-tab-item=a>1<p data-tab-item=b>2",
+            "<sl-tab-group><sl-tab panel=a>A</sl-tab><sl-tab panel=b>B</sl-tab><sl-tab-panel name=a>1</sl-tab-panel><sl-tab-panel name=b>2</sl-tab-panel></sl-tab-group>",
+            "<div><button @click='tab=1'>A</button><button @click='tab=2'>B</button><p x-show='tab == 1'>1<p x-show='tab == 2'>2</div>",
+            "<div role=tablist><input type=radio role=tab aria-label=A><p role=tabpanel>1</p><input type=radio role=tab aria-label=B><p role=tabpanel>2</div>",
+        ] {
+            assert_eq!(markdown(html), "**A**\n\n1\n\n**B**\n\n2\n", "{html}");
+        }
+        let contents = "<ul><li><a href=#a>A</a><li><a href=#b>B</a></ul><h2 id=a>A</h2><h2 id=b>B</h2>";
+        assert_eq!(markdown(contents), "- [A](#a)\n- [B](#b)\n\n## A\n\n## B\n");
+        let headings = "<button data-target=#a><h3>A</h3></button><p id=a>1</p><button data-target=#b><h3>B</h3></button><p id=b>2";
+        assert_eq!(markdown(headings), "### A\n\n1\n\n### B\n\n2\n");
     }
 
     #[test]

@@ -3,7 +3,7 @@
 
 use super::Options;
 use super::clean;
-use super::documentation_markup;
+use super::documentation_markup::{self, find_labeled_panels};
 use super::dom::{DOCUMENT, Data, Dom, NodeId, Tag, count_letters};
 use super::measure::{Measures, measure_elements};
 use super::omission_rule::Rule;
@@ -410,14 +410,17 @@ const MAX_LABEL: usize = 12;
 /// notebooks and buttons that copy. Keeps a `<nav>` that contains a paragraph of text (`holds_paragraph`) or
 /// a tab, that is a panel, or that has neither links nor buttons. A fragment keeps the lists.
 pub(super) fn remove_navigation(dom: &mut Dom, root: NodeId, is_fragment: bool) {
-    // Computed when first needed, because most pages need neither value.
-    let (measures, panels) = (OnceCell::new(), OnceCell::new());
+    // Computed when first needed, because most pages need none of these values.
+    let (measures, panels, tabs) = (OnceCell::new(), OnceCell::new(), OnceCell::new());
     let is_navigation = |dom: &Dom, id| {
         (dom.tag(id) == Tag::Nav || dom.attribute(id, "role") == Some("navigation"))
             && !holds_paragraph(dom, id, measures.get_or_init(|| measure_elements(dom, root)))
             && !panels.get_or_init(|| Panels::read(dom)).contains(dom, id)
             && has_link_or_button(dom, id)
             && !dom.descendants(id).any(|d| is_tab(dom, d))
+            && !dom
+                .descendants(id)
+                .any(|d| tabs.get_or_init(|| find_labeled_panels(dom, root)).tabs.contains(&d))
     };
     if !is_fragment {
         let is_list = |id| matches!(dom.tag(id), Tag::Ul | Tag::Ol) && links_to_own_places(dom, id, 3);

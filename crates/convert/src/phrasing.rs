@@ -72,15 +72,17 @@ impl<'a> Converter<'a> {
         mode: Mode,
         forms: &'a [(String, String)],
     ) -> Self {
+        let tabs = documentation_markup::find_labeled_panels(dom, root);
         let mut has_blocks = vec![false; dom.node_count()];
         let notes = footnotes.definitions.iter().flat_map(|definition| &definition.nodes);
         for id in notes.copied().chain([root]).flat_map(|root| dom.descendants(root)) {
-            if is_block_element(dom, id) {
-                let mut above = dom.ancestors(id).skip(1);
+            // A web component with the panel of a tab is a block, because the label of the tab is one.
+            let is_panel = tabs.labels.contains_key(&id);
+            if is_panel || is_block_element(dom, id) {
+                let mut above = dom.ancestors(id).skip(usize::from(!is_panel));
                 while above.next().is_some_and(|a| !std::mem::replace(&mut has_blocks[a.index()], true)) {}
             }
         }
-        let tabs = documentation_markup::find_labeled_panels(dom, root);
         tabs.tabs.iter().for_each(|&tab| dom.skip(tab, Rule::Tab));
         Self { dom, base, footnotes, tabs, skipped: Cell::new(None), mode, forms, has_blocks }
     }
