@@ -7,7 +7,7 @@ use super::dom::{DOCUMENT, Dom, FOR_SCREEN_READERS, NodeId, Tag, clip, count_let
 use super::media;
 use super::never_shown::is_never_shown;
 use super::omission_rule::Rule;
-use super::panels::{Panels, follows_control, is_closed_panel, is_hidden_page};
+use super::panels::{Panels, follows_control, has_other_name, is_closed_panel, is_hidden_page};
 use super::text_corrections;
 use html5ever::Attribute;
 use std::collections::{HashMap, HashSet};
@@ -177,7 +177,9 @@ fn is_hidden(dom: &Dom, id: NodeId) -> bool {
     let hides = |attribute: &Attribute| match &*attribute.name.local {
         "hidden" => !attribute.value.eq_ignore_ascii_case("until-found"),
         "aria-hidden" => &*attribute.value == "true" && is_decoration(dom, id) && !is_symbol_of_link(dom, id),
-        "style" => style_is("display", "none") || style_is("visibility", "hidden"),
+        "style" => {
+            style_is("display", "none") || style_is("visibility", "hidden") && !is_shown_by_scrolling(dom, id)
+        }
         "class" => dom.classes(id).any(|c| {
             // In a button, text for screen readers only names a symbol.
             FOR_SCREEN_READERS.contains(&c) && dom.is_in(id, &[Tag::Button])
@@ -187,6 +189,26 @@ fn is_hidden(dom: &Dom, id: NodeId) -> bool {
         _ => false,
     };
     element.attributes.iter().any(hides) || dom.tag(id) == Tag::Dialog && !dom.has_attribute(id, "open")
+}
+
+/// Whether an invisible element is probably one that a script shows with an animation once the visitor scrolls
+/// to it: a class or an attribute of a library for this says so, or the style also sets a property that such
+/// an animation changes. False for positioned elements and for those in navigation, dialogs and forms, which
+/// are menus, popups and messages, and for those with a name for these.
+fn is_shown_by_scrolling(dom: &Dom, id: NodeId) -> bool {
+    const PROPERTIES: [&str; 5] = ["animation-name", "opacity", "transform", "transition", "translate"];
+    const ATTRIBUTES: [&str; 5] = ["data-aos", "data-animate", "data-sal", "data-sr-id", "data-wow-delay"];
+    let is_name = |c: &str| matches!(c, "wow" | "splitting") || c.contains("reveal") || c.contains("animat");
+    let is_overlay = |a: NodeId| {
+        matches!(dom.tag(a), Tag::Dialog | Tag::Nav | Tag::Menu | Tag::Form)
+            || matches!(dom.attribute(a, "role"), Some("dialog" | "menu" | "navigation" | "tooltip"))
+            || has_other_name(dom, a)
+    };
+    (PROPERTIES.iter().any(|property| dom.style(id, property).is_some())
+        || ATTRIBUTES.iter().any(|name| dom.has_attribute(id, name))
+        || dom.classes(id).any(is_name))
+        && !matches!(dom.style(id, "position"), Some("absolute" | "fixed"))
+        && !dom.ancestors(id).take_while(|&a| dom.tag(a) != Tag::Main && a != dom.body()).any(is_overlay)
 }
 
 /// Removes the text of symbols that are hidden from screen readers and are all that a link shows, such as the
@@ -724,6 +746,23 @@ mod tests {
             ("a <i style='visibility:hidden'>b c d e</i>", "a"),
         ] {
             assert_eq!(visible(html, false), expected, "{html}");
+        }
+    }
+
+    #[test]
+    fn what_an_animation_shows_when_visitors_scroll_stays() {
+        for (html, is_shown) in [
+            ("<div class='wow fadeInUp' style='visibility: hidden; animation-name: none;'>b</div>", true),
+            ("<h2 style='opacity: 0; visibility: hidden; transform: translate(0px, 50px)'>b</h2>", true),
+            ("<p class=js-reveal style=visibility:hidden>b", true),
+            ("<p data-aos=fade-up style=visibility:hidden>b", true),
+            ("<p style=visibility:hidden>b", false),
+            ("<div class='dropdown wow' style=visibility:hidden;opacity:0>b</div>", false),
+            ("<div style='visibility:hidden; opacity:0; position:absolute'>b</div>", false),
+            ("<form><div style=visibility:hidden;opacity:0>b</div></form>", false),
+            ("<p class=wow style=visibility:hidden;display:none>b", false),
+        ] {
+            assert_eq!(visible(&format!("<main>a {html}</main>"), false).contains('b'), is_shown, "{html}");
         }
     }
 

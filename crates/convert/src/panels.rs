@@ -200,7 +200,8 @@ pub(super) fn is_hidden_page(dom: &Dom, root: NodeId, id: NodeId, has_most_words
             || has_most_words && (is_only_invisible() || headings(id) > 0 && headings(id) == headings(root)))
 }
 
-fn has_other_name(dom: &Dom, id: NodeId) -> bool {
+/// Whether a class or the id of an element contains one of [`OTHERS`].
+pub(super) fn has_other_name(dom: &Dom, id: NodeId) -> bool {
     let id_name = dom.attribute(id, "id").map(|name| clip(name, MAX_TITLE));
     dom.classes(id).take(20).chain(id_name).any(|name| contains_any(name, &OTHERS))
 }
