@@ -202,13 +202,29 @@ fn is_number(text: &str) -> bool {
 }
 
 /// Omits a value with `aria-hidden` beside the same value for screen readers, such as `$9` and `9 dollars`.
-/// The other value is the element before or after it, or the last child of the element before. Separates the
-/// two by a space if they differ and are adjacent.
+/// The other value is the element before or after it, or the last child of the element before. Adjacent
+/// elements with `aria-hidden`, such as both prices of a range, count as one value. Separates the two by a
+/// space if they differ and are adjacent.
 pub(super) fn merge_spoken_copies(dom: &mut Dom, root: NodeId) {
     let hidden = |id: &NodeId| dom.attribute(*id, "aria-hidden") == Some("true");
     let (mut copies, mut joined) = (Vec::new(), Vec::new());
+    let is_space = |node: &NodeId| dom.text(*node).is_some_and(|text| text.trim().is_empty());
     for id in dom.descendants(root).filter(hidden) {
         let before = dom.previous_element(id);
+        let after = dom.nodes_after(id).filter(|node| !is_space(node)).take(MAX_VALUES);
+        let run: Vec<NodeId> = std::iter::once(id).chain(after.take_while(hidden)).collect();
+        let is_inside = dom.nodes_before(id).find(|node| !is_space(node)).is_some_and(|node| hidden(&node));
+        if run.len() > 1 && !is_inside {
+            let value = run.iter().map(|&id| short_text(dom, id)).collect::<Vec<_>>().join(" ");
+            let after = run.last().and_then(|&last| dom.next_element(last));
+            let mut spoken = [before, after].into_iter().flatten().filter(|&b| is_for_screen_readers(dom, b));
+            if spoken.any(|spoken| is_said_by(&value, &short_text(dom, spoken))) {
+                copies.extend(&run);
+            }
+        }
+        if run.len() > 1 || is_inside {
+            continue;
+        }
         let inner = before.and_then(|before| dom.child_elements(before).last());
         let beside = [before, inner, dom.next_element(id)];
         let spoken: Vec<NodeId> =
@@ -234,6 +250,9 @@ pub(super) fn merge_spoken_copies(dom: &mut Dom, root: NodeId) {
         dom.omit(id, Rule::Copy);
     }
 }
+
+/// Maximum number of adjacent elements with `aria-hidden` that are read as one value, besides the first.
+const MAX_VALUES: usize = 8;
 
 /// Whether the class of an element says that only screen readers present it.
 fn is_for_screen_readers(dom: &Dom, id: NodeId) -> bool {
@@ -370,6 +389,22 @@ mod tests {
         let (shown, spoken) = ("span aria-hidden=true", "span class=sr-only");
         for (html, expected) in [
             (format!("<p>Oak: <{shown}>$9</span><{spoken}>9 dollars</span>"), "Oak: 9 dollars\n"),
+            (
+                format!(
+                    "<p><{shown}>$10</span> <{shown}>–</span> <{shown}>$30</span><{spoken}>Range: $10 to $30</span>"
+                ),
+                "Range: $10 to $30\n",
+            ),
+            (
+                format!(
+                    "<p><{spoken}>5 out of 10</span><{shown}>5</span><{shown}>/</span><{shown}>10</span>"
+                ),
+                "5 out of 10\n",
+            ),
+            (
+                format!("<p><{shown}>$10</span> <{shown}>$30</span><{spoken}>From $10</span>"),
+                "$10 $30 From $10\n",
+            ),
             (
                 format!(
                     "<p><{spoken}>$49.99</span><{shown}><span>$</span><span>49</span><sup>99</sup></span>"
