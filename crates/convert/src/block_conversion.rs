@@ -123,6 +123,7 @@ impl Converter<'_> {
             Tag::Details => self.append_details(id, out),
             Tag::A => self.append_linked_blocks(id, out),
             Tag::Pre => self.append_verse(id, out),
+            Tag::Svg if holds_only_html(dom, id) => self.append_children(id, out),
             tag if tag == Tag::Svg || self.is_image(id) => {
                 let mut inline = Inline::default();
                 self.write_inline(id, &mut inline);
@@ -138,8 +139,16 @@ impl Converter<'_> {
             }
             tag if is_without_text(tag) => dom.skip(id, Rule::Control),
             tag if media::is_embedded(tag) => {
-                out.extend(self.embedded_link(id).map(Block::Paragraph));
-                self.append_children(id, out);
+                let link = self.embedded_link(id);
+                // Browsers no longer run Flash, so they show the content of the element.
+                let is_flash = dom.attribute(id, "type").is_some_and(|kind| kind.ends_with("flash"));
+                let is_fallback = link.is_some() && !is_flash;
+                out.extend(link.map(Block::Paragraph));
+                if is_fallback {
+                    dom.skip(id, Rule::Fallback);
+                } else {
+                    self.append_children(id, out);
+                }
             }
             _ => {
                 let title = component_title(dom, id);
@@ -597,6 +606,12 @@ fn item_marker(dom: &Dom, item: NodeId) -> Option<(NodeId, String)> {
             && !dom.text(after).is_some_and(|text| text.starts_with(|c: char| c.is_ascii_digit()))
     };
     (BULLETS.contains(&&*text) || is_tag && !text.is_empty() || is_number()).then_some((marker, text))
+}
+
+/// Whether a drawing only scales a page in it, as each slide of Marp does: it contains HTML and no shapes.
+fn holds_only_html(dom: &Dom, svg: NodeId) -> bool {
+    let is_html = |child| dom.name(child) == "foreignObject";
+    dom.child_elements(svg).next().is_some() && dom.child_elements(svg).all(is_html)
 }
 
 /// Strikes out the text of each heading, paragraph and table cell, also in quotes, alerts and lists, unless

@@ -348,6 +348,11 @@ mod tests {
                 "<details><summary>a<sup><a href=#n id=r>1</a></sup> <img src=data:, data-src=/i alt=b> <img class=emoji src=/e alt=\u{1f333}></summary>c</details><ol><li id=n>d <a href=#r>^</a></ol>",
                 "<details>\n<summary>a[1] <img src=\"/i\" alt=\"b\"> \u{1f333}</summary>\n\nc\n\n</details>\n\n[^1]: d\n",
             ),
+            (
+                "<svg><foreignObject><section><h2>a</h2><ul><li>b</ul></section></foreignObject></svg>",
+                "## a\n\n- b\n",
+            ),
+            ("<video src=/v.mp4><p>a</p></video><object><p>b</object>", "[Video](/v.mp4)\n\nb\n"),
             ("<ol><li>a<li value=9>b<li>c</ol>", "1. a\n\n<!-- -->\n\n9. b\n10. c\n"),
             (
                 "<div role=heading aria-level=3>a</div><div role=heading><p>b</div><p>c",

@@ -784,11 +784,15 @@ mod tests {
             ("<div></div><noscript><iframe src=/a></iframe></noscript>", "[Embedded page](/a)\n"),
             ("<p>b<noscript><iframe src=/a height=0 width=0></iframe></noscript>", "b\n"),
             ("<p>b<noscript><iframe src=/a style=display:none></iframe></noscript>", "b\n"),
-            ("<video><source src=/a.mp4><p>b</p></video>c", "[Video](/a.mp4)\n\nb\n\nc\n"),
-            ("<ul><li><audio src=/a.mp3><div>b</div></audio></ul>", "- [Audio](/a.mp3)\n\n  b\n"),
+            ("<video><source src=/a.mp4><p>b</p></video>c", "[Video](/a.mp4)\n\nc\n"),
+            ("<ul><li><audio src=/a.mp3><div>b</div></audio></ul>", "- [Audio](/a.mp3)\n"),
             ("<object data=/a.pdf title=c>b</object>", "[c](/a.pdf)\n"),
             ("<object data=/a.svg><img src=/a.png alt=b></object>", "[b](/a.svg)\n"),
-            ("<object data=/a.pdf><p>b</object>", "[Embedded content](/a.pdf)\n\nb\n"),
+            ("<object data=/a.pdf><p>b</object>", "[Embedded content](/a.pdf)\n"),
+            (
+                "<object data=/a.swf type=application/x-shockwave-flash><p>b</object>",
+                "[Embedded content](/a.swf)\n\nb\n",
+            ),
             ("<object>b <embed src=/a.pdf></object>", "b [Embedded content](/a.pdf)\n"),
             ("<video><p>b</video>", "b\n"),
             (
