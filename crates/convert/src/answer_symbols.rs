@@ -6,19 +6,25 @@ use super::dom::{Dom, FOR_SCREEN_READERS, NodeId, Tag, clip};
 /// The beginnings of the classes and ids of symbols in common icon fonts. A prefix comes after longer ones
 /// that begin with it.
 #[rustfmt::skip]
-const PREFIXES: [&str; 21] = [
+const PREFIXES: [&str; 29] = [
     "fa-", "bi-", "lucide-", "icon--", "icon-tabler-", "icon-", "ti-", "tabler-icon-", "glyphicon-", "mdi-", "ri-", "la-",
-    "feather-", "dashicons-", "octicon-", "ph-", "pi-", "icofont-", "lni-", "uil-", "anticon-",
+    "feather-", "dashicons-", "octicon-", "ph-", "pi-", "icofont-", "lni-", "uil-", "anticon-", "bxs-", "ion-", "el-icon-",
+    "eicon-", "typcn-", "lnr-", "ms-Icon--", "sd-material-icon-",
 ];
 
 /// Attributes with the name of a symbol, such as `check`, or its collection and name, such as `mdi:check`.
-const NAMES: [&str; 4] = ["data-icon", "icon", "data-lucide", "data-feather"];
+const NAMES: [&str; 7] = ["data-icon", "icon", "data-lucide", "data-feather", "uk-icon", "shape", "name"];
+
+/// The beginnings of the drawings of a check mark and a cross in the Material icons, which Material for MkDocs
+/// and MUI insert without a name.
+const DRAWINGS: [(&str, &str); 4] =
+    [("M21 7 9 19l", "✓"), ("M9 16.17 4.83 12", "✓"), ("M19 6.41 17.59 5", "✗"), ("M19 6.41L17.59 5", "✗")];
 
 /// Words for a check mark in the names of symbols.
-const CHECK_MARKS: [&str; 5] = ["check", "checkmark", "tick", "yes", "checked"];
+const CHECK_MARKS: [&str; 8] = ["check", "checkmark", "CheckMark", "check2", "tick", "yes", "checked", "ok"];
 
 /// Words for a cross in the names of symbols.
-const CROSSES: [&str; 5] = ["close", "cross", "times", "x", "xmark"];
+const CROSSES: [&str; 8] = ["close", "cross", "times", "x", "xmark", "remove", "no", "cancel"];
 
 /// The characters for names in the Material fonts whose words mean something else in other fonts, such as the
 /// weather.
@@ -26,13 +32,13 @@ const LIGATURES: [(&str, &str); 3] = [("done", "✓"), ("cancel", "✗"), ("clea
 
 /// Words in the names of symbols that only change how the symbol is drawn.
 #[rustfmt::skip]
-const SHAPES: [&str; 17] = [
-    "alt", "bold", "circle", "circled", "duotone", "fill", "filled", "lg", "light", "line", "mark", "o", "outline", "outlined",
-    "round", "solid", "thin",
+const SHAPES: [&str; 22] = [
+    "alt", "bold", "circle", "circled", "double", "duotone", "fill", "filled", "lg", "light", "line", "mark", "o", "outline",
+    "outlined", "round", "sharp", "solid", "square", "thick", "thin", "variant",
 ];
 
 /// `✓` or `✗` for an element that draws a check mark or a cross, by its classes, an attribute such as
-/// `data-icon`, or the symbol that the first element in an `<svg>` uses. If its text may be the name of a
+/// `data-icon`, or the symbol that the first element in an `<svg>` uses or draws ([`DRAWINGS`]). If its text may be the name of a
 /// symbol in a Material font, only the text counts. `None` for tags other than `<i>`, `<em>`, `<span>`,
 /// `<svg>` and unknown ones, and for elements with other text, except an `<svg>`.
 pub(super) fn answer_of(dom: &Dom, id: NodeId) -> Option<&'static str> {
@@ -51,11 +57,19 @@ pub(super) fn answer_of(dom: &Dom, id: NodeId) -> Option<&'static str> {
         target.rsplit_once('#').map(|(_, name)| name)
     };
     let sprite = if dom.tag(id) == Tag::Svg { uses() } else { None };
-    let classes = dom.classes(id).take(20).chain(sprite).filter_map(symbol_name);
+    let drawing = || {
+        let path = dom.child_elements(id).find(|&part| dom.name(part) == "path")?;
+        let path = dom.attribute(path, "d").filter(|_| dom.tag(id) == Tag::Svg)?;
+        DRAWINGS.iter().find(|(start, _)| path.starts_with(start)).map(|(_, answer)| *answer)
+    };
+    let classes = dom.classes(id).take(20).filter_map(|class| symbol_name(dom, id, class));
+    let sprite = sprite.map(|name| symbol_name(dom, id, name).unwrap_or(name));
     let attribute = dom.first_attribute(id, &NAMES).map(|name| name.rsplit(':').next().unwrap_or(name));
-    // In `data-icon`, the name `x` is the logo of the network X.
-    let attribute = attribute.filter(|_| dom.attribute(id, "data-icon") != Some("x"));
-    let answer = classes.chain(attribute).find_map(answer_to)?;
+    // In `data-icon`, the name `x` is the logo of the network X. Other elements than components for symbols
+    // have a `name`, too.
+    let is_symbol = dom.tag(id) != Tag::Other || dom.name(id).contains("icon");
+    let attribute = attribute.filter(|_| is_symbol && dom.attribute(id, "data-icon") != Some("x"));
+    let answer = classes.chain(sprite).chain(attribute).find_map(answer_to).or_else(drawing)?;
     let is_empty =
         || dom.descendants(id).take(20).all(|d| dom.text(d).is_none_or(|text| text.trim().is_empty()));
     (dom.tag(id) == Tag::Svg || is_empty()).then_some(answer)
@@ -64,20 +78,53 @@ pub(super) fn answer_of(dom: &Dom, id: NodeId) -> Option<&'static str> {
 /// The character for the name of a symbol, such as `check_circle`: the only word besides those of [`SHAPES`]
 /// must be one for a check mark or a cross. Reads the first 40 bytes of the name.
 fn answer_to(name: &str) -> Option<&'static str> {
-    let mut words = clip(name, 40).split(['-', '_']).filter(|word| !SHAPES.contains(word));
+    let is_size = |word: &str| word.bytes().all(|b| b.is_ascii_digit());
+    let mut words = clip(name, 40).split(['-', '_']).filter(|word| !SHAPES.contains(word) && !is_size(word));
     match (words.next()?, words.next()) {
+        // Without the mark, this word names an empty box.
+        ("checkbox", None) if name.contains("circle") => Some("✓"),
+        ("checkbox", Some("marked")) => Some("✓"),
         (word, None) if CHECK_MARKS.contains(&word) => Some("✓"),
         (word, None) if CROSSES.contains(&word) => Some("✗"),
         _ => None,
     }
 }
 
-/// The name of a symbol, without the prefix of its icon font or, in a class such as `i-lucide-check`, without
-/// `i-` and the name of its collection. `None` without a known prefix.
-fn symbol_name(token: &str) -> Option<&str> {
-    let known = PREFIXES.iter().find_map(|prefix| token.strip_prefix(prefix));
-    known.or_else(|| Some(token.strip_prefix("i-")?.split_once('-')?.1))
+/// The name of a symbol in a class of the element `id`, without the prefix of its icon font, which may also be
+/// another class of the element, or without the name of its collection in a class such as `i-lucide-check` or
+/// `icon-[mdi--check]`. `None` without a known prefix.
+fn symbol_name<'a>(dom: &Dom, id: NodeId, token: &'a str) -> Option<&'a str> {
+    let of_collection = || {
+        let name = token.strip_prefix("icon-[").and_then(|name| name.strip_suffix(']'));
+        name.or_else(|| dom.has_class(id, "iconify").then_some(token))?.split_once("--")
+    };
+    let known = || PREFIXES.iter().find_map(|prefix| token.strip_prefix(prefix));
+    let own = || {
+        token
+            .rmatch_indices('-')
+            .find_map(|(at, _)| dom.has_class(id, &token[..at]).then(|| &token[at + 1..]))
+    };
+    of_collection()
+        .map(|(_, name)| name)
+        .or_else(known)
+        .or_else(|| Some(token.strip_prefix("i-")?.split_once(['-', ':'])?.1))
+        .or_else(own)
 }
+
+/// The check mark or cross at the start of a list item whose text is in blocks, before any text, among the
+/// first [`MAX_LEAD`] nodes. `None` in links and buttons, and before a text for screen readers.
+pub(super) fn leading_answer(dom: &Dom, item: NodeId) -> Option<&'static str> {
+    let is_end = |&d: &NodeId| {
+        matches!(dom.tag(d), Tag::A | Tag::Button) || dom.text(d).is_some_and(|text| !text.trim().is_empty())
+    };
+    let mut start = dom.descendants(item).take(MAX_LEAD).take_while(|d| !is_end(d));
+    let (symbol, answer) = start.find_map(|d| Some((d, answer_of(dom, d)?)))?;
+    let is_said = dom.next_element(symbol).is_some_and(|next| dom.has_class_in(next, FOR_SCREEN_READERS));
+    (!is_said).then_some(answer)
+}
+
+/// Maximum number of nodes before and with the symbol at the start of a list item.
+const MAX_LEAD: usize = 6;
 
 /// Whether an element has a class of the Material fonts and contains only a text that may be the name of a
 /// symbol: lower-case letters, digits and underscores. These fonts show the symbol instead of the text.
@@ -108,7 +155,9 @@ pub(super) fn begins_item(dom: &Dom, id: NodeId, is_block: impl Fn(NodeId) -> bo
             return false;
         }
         if is_item(outer) {
-            return !dom.children(outer).any(is_block) && !dom.is_blank(outer);
+            // In a list, this symbol is the checkbox of a task, as Asciidoctor writes it.
+            let is_checkbox = dom.tag(outer) == Tag::Li && dom.has_class(id, "fa-check-square-o");
+            return !is_checkbox && !dom.children(outer).any(is_block) && !dom.is_blank(outer);
         }
     }
     false
@@ -171,6 +220,17 @@ mod tests {
             ("<i class='icon icon--check'></i>", "<svg class=icon-tabler-x></svg>", ("✓", "✗")),
             ("<i class=icon-clear></i>y", "<svg data-icon=x></svg>n", ("y", "n")),
             ("<i class=material-icons>done</i>", "<i class=material-icons>clear</i>", ("✓", "✗")),
+            ("<i class='bx bx-check'></i>", "<i class='bx bxs-x-circle'></i>", ("✓", "✗")),
+            ("<i class='glyphicon glyphicon-ok'></i>", "<i class=icon-remove></i>", ("✓", "✗")),
+            ("<i class='fa fa-square-check'></i>", "<i class='mdi mdi-close-thick'></i>", ("✓", "✗")),
+            ("<i class='iconify i-lucide:check'></i>", "<i class='iconify mdi--close'></i>", ("✓", "✗")),
+            ("<i class='icon-[mdi--check]'></i>", "<i class=i-heroicons-x-mark-20-solid></i>", ("✓", "✗")),
+            ("<svg><use href=/s.svg#tick /></svg>", "<ion-icon name=close-circle></ion-icon>", ("✓", "✗")),
+            (
+                "<svg><path d='M21 7 9 19l-5.5-5.5z'/></svg>",
+                "<i class='ri-checkbox-blank-line'></i>n",
+                ("✓", "n"),
+            ),
             ("<i class=form-check></i>y", "<i class='fa-spell-check'></i>n", ("y", "n")),
         ] {
             assert_eq!(cells(yes, no), table(marks.0, marks.1), "{yes} {no}");
@@ -185,6 +245,10 @@ mod tests {
                 "- Go **A b**\n",
             ),
             ("<li><button><i class='fa fa-times'></i></button>a", "- a\n"),
+            ("<li><svg class='lucide lucide-x'></svg><p>Backups</p>", "- ✗ Backups\n"),
+            ("<li><b><i class='fa fa-check'></i></b><div><p>SSL</p></div><p>b", "- ✓ SSL\n\n  b\n"),
+            ("<li><div><i class='fa fa-times'></i><span>Mail</span></div>", "- ✗ Mail\n"),
+            ("<li><p>a <i class='fa fa-times'></i> b</p>", "- a b\n"),
             ("<li data-inline-task-id=1 class=checked>a<li data-inline-task-id=2>b", "- [x] a\n- [ ] b\n"),
             ("<li><div class='checkbox checkbox-on'></div> <span>a</span>", "- [x] a\n"),
             ("<li><div class=checkbox-on>a</div>", "- a\n"),
