@@ -3,6 +3,7 @@
 
 use super::answer_symbols::answer_of;
 use super::code;
+use super::copies::{CopyMark, copy_mark, is_shown_on_wide_screens, remove_copies};
 use super::dom::{DOCUMENT, Dom, FOR_SCREEN_READERS, NodeId, Tag, clip, count_letters};
 use super::media;
 use super::never_shown::is_never_shown;
@@ -10,7 +11,6 @@ use super::omission_rule::Rule;
 use super::panels::{Panels, follows_control, has_other_name, is_closed_panel, is_hidden_page};
 use super::text_corrections;
 use html5ever::Attribute;
-use std::collections::{HashMap, HashSet};
 use url::Url;
 
 /// Maximum length in bytes of the URL in `<base>`.
@@ -168,7 +168,7 @@ fn is_language_label(dom: &Dom, id: NodeId) -> bool {
     dom.tag(id) == Tag::Span && dom.has_class(id, "lang") && beside.any(|beside| dom.tag(beside) == Tag::Pre)
 }
 
-/// Whether the element's own attributes hide it, it is a closed `<dialog>`, it is decoration that screen
+/// Whether the element's own attributes hide it, it is a popover or a closed `<dialog>`, it is decoration that screen
 /// readers skip, or it is a text for screen readers in a button. `hidden=until-found` does not count.
 fn is_hidden(dom: &Dom, id: NodeId) -> bool {
     let Some(element) = dom.element(id) else { return false };
@@ -176,6 +176,7 @@ fn is_hidden(dom: &Dom, id: NodeId) -> bool {
     let is_mark_of_footnote = |p| dom.has_class(p, "ltx_role_footnotemark");
     let hides = |attribute: &Attribute| match &*attribute.name.local {
         "hidden" => !attribute.value.eq_ignore_ascii_case("until-found"),
+        "popover" => matches!(&*attribute.value, "" | "auto" | "hint" | "manual"),
         "aria-hidden" => &*attribute.value == "true" && is_decoration(dom, id) && !is_symbol_of_link(dom, id),
         "style" => {
             style_is("display", "none") || style_is("visibility", "hidden") && !is_shown_by_scrolling(dom, id)
@@ -498,29 +499,6 @@ fn is_hidden_by_name(dom: &Dom, id: NodeId) -> bool {
         || dom.classes(id).any(|c| c.starts_with("not-") && c.ends_with(":hidden"))
 }
 
-/// Whether a utility class of Tailwind, such as `md:table-cell`, or of Bootstrap, such as `d-md-flex`, shows
-/// an otherwise hidden element on wide screens.
-fn is_shown_on_wide_screens(class: &str) -> bool {
-    const WIDTHS: [&str; 7] = ["sm", "md", "lg", "xl", "2xl", "xxl", "3xl"];
-    const DISPLAYS: [&str; 12] = [
-        "block",
-        "flex",
-        "grid",
-        "inline",
-        "inline-block",
-        "inline-flex",
-        "inline-grid",
-        "list-item",
-        "table",
-        "table-cell",
-        "table-row",
-        "contents",
-    ];
-    let bootstrap = || class.strip_prefix("d-")?.split_once('-');
-    let parts = class.split_once(':').or_else(bootstrap);
-    parts.is_some_and(|(width, display)| WIDTHS.contains(&width) && DISPLAYS.contains(&display))
-}
-
 /// Whether an element is a label that a generator adds for screen readers to what Markdown expresses by
 /// itself: the title of a terminal in Expressive Code, and that of the notes in GitHub Flavored Markdown.
 fn is_redundant_label(dom: &Dom, id: NodeId) -> bool {
@@ -530,158 +508,6 @@ fn is_redundant_label(dom: &Dom, id: NodeId) -> bool {
             || dom.has_attribute(parent, "data-footnotes")
     };
     dom.parent(id).is_some_and(is_labeled) && dom.has_class_in(id, FOR_SCREEN_READERS)
-}
-
-/// Removes elements with the same text and images as a sibling, if a class or `aria-hidden` marks them as
-/// copies for sliders, animations or screen widths. A copy for a screen width must be next to the original,
-/// and have other classes but no other links. Items and short values may be equal by chance, so most need a
-/// class for widths on the original, too.
-fn remove_copies(dom: &mut Dom, root: NodeId) {
-    let copies = dom.outermost_with(root, |id| copy_mark(dom, id));
-    let marked: HashSet<NodeId> = copies.iter().map(|&(id, _)| id).collect();
-    let mut slides: HashMap<NodeId, HashSet<String>> = HashMap::new();
-    let is_repeated = |&(id, mark): &(NodeId, CopyMark)| {
-        let (Some(parent), content) = (dom.parent(id), comparable_content(dom, id)) else { return false };
-        if content.is_empty() {
-            return false;
-        }
-        if mark == CopyMark::Slide {
-            let slides = slides.entry(parent).or_insert_with(|| {
-                let others = dom.children(parent).filter(|c| !marked.contains(c));
-                others.map(|other| comparable_content(dom, other)).collect()
-            });
-            return !slides.insert(content);
-        }
-        let next = dom.next_element(id).filter(|next| !marked.contains(next));
-        // Siblings with the same classes are shown on screens of the same widths, so neither is a copy for
-        // other widths.
-        let is_other = |o: &NodeId| dom.attribute(*o, "class") != dom.attribute(id, "class");
-        let has_width = |id| dom.classes(id).any(names_width);
-        let is_enough = dom.has_class_in(id, FOR_SCREEN_READERS)
-            || dom.has_class_in(id, HIDDEN) && !has_width(id)
-            || !is_item(dom, id) && !is_value(dom, id);
-        let mut beside = dom.previous_element(id).into_iter().chain(next).filter(is_other);
-        beside.any(|other| {
-            (is_enough || has_width(other))
-                && comparable_content(dom, other) == content
-                && !links_differ(dom, id, other)
-        })
-    };
-    let repeated: Vec<_> = copies.into_iter().filter(is_repeated).collect();
-    for (id, _) in repeated {
-        dom.omit(id, Rule::Copy);
-    }
-}
-
-/// Whether an element is a list item, or a row or cell by its role. Two of these may have the same text
-/// without being copies of each other.
-fn is_item(dom: &Dom, id: NodeId) -> bool {
-    let role = dom.attribute(id, "role");
-    dom.tag(id) == Tag::Li || matches!(role, Some("cell" | "gridcell" | "listitem" | "row"))
-}
-
-/// Whether an element has at most two words and no image. Two such short values may be equal by chance.
-fn is_value(dom: &Dom, id: NodeId) -> bool {
-    let is_image = |d| dom.tag(d) == Tag::Img;
-    !dom.subtree(id).any(is_image) && dom.text_content(id).split_whitespace().nth(2).is_none()
-}
-
-/// The letters and digits of the texts and of the addresses of images in a node. Of an address, the
-/// parameters for the size of the image are left out.
-fn comparable_content(dom: &Dom, id: NodeId) -> String {
-    let is_size = |part: &&str| part.split_once('=').is_some_and(|(name, _)| IMAGE_SIZES.contains(&name));
-    let mut content = String::new();
-    for node in dom.subtree(id) {
-        let text = match dom.tag(node) {
-            Tag::Img => dom.attribute(node, "src"),
-            _ => dom.text(node),
-        };
-        for part in text.unwrap_or_default().split(['?', '&']).filter(|part| !is_size(part)) {
-            content.extend(part.chars().filter(|c| c.is_alphanumeric()));
-        }
-    }
-    content
-}
-
-/// Whether both nodes have links, and these lead to different pages or to the same pages in another order.
-fn links_differ(dom: &Dom, id: NodeId, other: NodeId) -> bool {
-    let links = |root| {
-        let addresses = dom.subtree(root).filter(|&d| dom.tag(d) == Tag::A);
-        let addresses = addresses.filter_map(|link| dom.attribute(link, "href")?.split(['#', '?']).next());
-        addresses.filter(|address| !address.is_empty())
-    };
-    links(id).next().is_some() && links(other).next().is_some() && !links(id).eq(links(other))
-}
-
-/// The parameters in URLs that set the size or quality of an image.
-const IMAGE_SIZES: [&str; 8] = ["scale-down-to", "width", "height", "w", "h", "dpr", "q", "quality"];
-
-/// Why an element may be a copy of a sibling.
-#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
-enum CopyMark {
-    /// The element is shown only at some screen widths.
-    Width,
-    /// A slider or an animation shows the element more than once.
-    Slide,
-}
-
-/// The mark of an element as a copy, by `aria-hidden` or a class. [`CopyMark::Slide`] wins if there are
-/// several. `None` for the cells of tables and definition lists, because columns may have the same value.
-fn copy_mark(dom: &Dom, id: NodeId) -> Option<CopyMark> {
-    if matches!(dom.tag(id), Tag::Td | Tag::Th | Tag::Dd | Tag::Dt) {
-        return None;
-    }
-    if dom.attribute(id, "aria-hidden") == Some("true") {
-        return Some(CopyMark::Slide);
-    }
-    dom.classes(id).filter_map(copy_mark_of_class).max()
-}
-
-/// The mark that a class gives: `clone` or `duplicate` in any part of it, or a name for what is hidden, for
-/// screen readers, or shown or hidden at some screen widths.
-fn copy_mark_of_class(class: &str) -> Option<CopyMark> {
-    if class.contains("clone") || class.contains("duplicate") {
-        return Some(CopyMark::Slide);
-    }
-    let is_mark = || {
-        HIDDEN.contains(&class)
-            || FOR_SCREEN_READERS.contains(&class)
-            || has_word(class, &VISIBILITY) && names_width(class)
-    };
-    is_mark().then_some(CopyMark::Width)
-}
-
-/// Classes that hide an element, unless another class shows the element at some screen widths.
-const HIDDEN: &[&str] = &["hide", "hidden", "d-none"];
-
-/// Words of class names that show or hide an element.
-const VISIBILITY: [&str; 7] = ["hidden", "hide", "none", "only", "show", "visible", "invisible"];
-
-/// Words of class names for screen widths, as in `md:hidden` and `hideOnMobile`, for print, and for browsers
-/// with JavaScript.
-#[rustfmt::skip]
-const WIDTHS: [&str; 16] = [
-    "xs", "sm", "md", "lg", "xl", "xxl", "2xl", "small", "medium", "large", "mobile", "phone", "tablet", "desktop",
-    "print", "js",
-];
-
-/// Whether a class has a word from [`WIDTHS`], or begins with `hidden-`, as Framer's `hidden-72rtr7` does.
-fn names_width(class: &str) -> bool {
-    class.starts_with("hidden-") || has_word(class, &WIDTHS)
-}
-
-/// Whether a class name has one of `words`. Punctuation and capital letters divide a class name into words.
-fn has_word(class: &str, words: &[&str]) -> bool {
-    let mut parts = class.split(|c: char| !c.is_ascii_alphanumeric()).filter(|part| !part.is_empty());
-    parts.any(|part| {
-        let mut starts = (1..part.len()).filter(|&at| part.as_bytes()[at].is_ascii_uppercase());
-        let mut start = 0;
-        let mut is_word = |end| {
-            let word = &part[std::mem::replace(&mut start, end)..end];
-            words.iter().any(|other| word.eq_ignore_ascii_case(other))
-        };
-        starts.any(&mut is_word) || is_word(part.len())
-    })
 }
 
 /// Whether the element is a formula's MathML, or has it as a child. Pages hide the MathML if they show the
@@ -710,7 +536,7 @@ mod tests {
             <div class=callout-content style=display:none>i</div><i class=hidden>j</i><b aria-hidden=true>•</b>\
             <b aria-hidden=true>k</b><i class=icon aria-hidden=true>arrow_down</i><p hidden=until-found>l</p>\
             <p style='--menu-display: none; color: red'>m</p><p style='VISIBILITY:hidden'>n</p>\
-            <dialog>o</dialog><noscript><p>p</p></noscript><button>q<i class=sr-only>r</i></button>";
+            <dialog>o</dialog><div popover>b</div><noscript><p>p</p></noscript><button>q<i class=sr-only>r</i></button>";
         assert_eq!(visible(html, false), "adfFxghij • klmpq");
         assert_eq!(visible(html, true), "afFgi • lmq");
     }

@@ -48,7 +48,16 @@ pub(super) fn find_notice(dom: &Dom, id: NodeId) -> Option<Notice> {
     // Quarto begins a title with the kind, for screen readers.
     let is_label = |&d: &NodeId| dom.has_class_in(d, FOR_SCREEN_READERS) && says_kind(dom, d, notice.kind);
     let label = notice.title.and_then(|title| dom.descendants(title).take(5).find(is_label));
-    notice.icon = notice.icon.or(label);
+    // MDN begins the text with the kind.
+    let is_lead = |&d: &NodeId| {
+        matches!(dom.tag(d), Tag::Strong | Tag::B)
+            && says_kind(dom, d, notice.kind)
+            && dom.text_content(d).trim_end().ends_with(':')
+    };
+    let is_shown = |d: &NodeId| !dom.is_blank(*d);
+    let mut start = dom.descendants(notice.body).filter(is_shown).take(2);
+    let lead = start.find(is_lead).filter(|_| notice.title.is_none());
+    notice.icon = notice.icon.or(label).or(lead);
     let is_own = |title| !dom.is_blank(title) && !says_kind(dom, title, notice.kind);
     notice.has_own_title = notice.title.is_some_and(is_own);
     Some(notice)
@@ -115,6 +124,7 @@ fn find_plain_notice(dom: &Dom, id: NodeId) -> Option<Notice> {
                     | "callout-caption-container"
                     | "hint-container-title"
                     | "note__title"
+                    | "admonition-header"
                     | "prompt__title"
             )
             || c.starts_with("admonitionHeading")
@@ -162,10 +172,12 @@ fn kind_by_class(dom: &Dom, id: NodeId) -> Option<&'static str> {
         let word = COMMON_PREFIXES.iter().find_map(|prefix| class.strip_prefix(prefix))?;
         KINDS.iter().find(|(_, names, _)| names.contains(&word)).map(|(kind, ..)| *kind)
     };
+    // Documenter.jl writes kinds as Bulma does, such as `is-warning`.
+    let bulma_kind = |class: &str| alert_kind(class.strip_prefix("is-").unwrap_or(class));
     dom.classes(id)
         .find_map(|class| prefixed(class).or_else(|| named(class)))
         .or_else(|| alert_kind(dom.first_attribute(id, &["data-callout", "data-callout-type"])?))
-        .or_else(|| dom.has_class_in(id, &ADMONITIONS).then(|| dom.classes(id).find_map(alert_kind))?)
+        .or_else(|| dom.has_class_in(id, &ADMONITIONS).then(|| dom.classes(id).find_map(bulma_kind))?)
         .or_else(|| alert_kind(dom.attribute(id, "data-type").filter(|_| dom.has_class(id, "prompt"))?))
         .or_else(|| dom.has_class(id, "admonition").then_some("NOTE"))
 }
@@ -320,14 +332,14 @@ fn panel_key(attribute: &str, value: &str) -> String {
 }
 
 /// Adds the tabs that also open a labeled panel and have its label as their text, for other widths of the
-/// screen.
+/// screen, or that only filter the rows in it, as in Javadoc.
 fn add_other_tabs(dom: &Dom, root: NodeId, found: &mut Tabs) {
     let named = found.labels.iter().filter_map(|(&panel, label)| Some((dom.attribute(panel, "id")?, label)));
     let labels: HashMap<&str, &String> = named.collect();
     let is_other = |&tab: &NodeId| {
         let label = dom.attribute(tab, "aria-controls").and_then(|panel| labels.get(panel));
         dom.attribute(tab, "role") == Some("tab")
-            && label.is_some_and(|&label| label_of_tab(dom, tab) == *label)
+            && label.is_some_and(|&label| dom.has_class(tab, "table-tab") || label_of_tab(dom, tab) == *label)
     };
     found.tabs.extend(dom.descendants(root).filter(is_other));
 }
@@ -387,7 +399,7 @@ const PERMALINK_WORDS: [&str; 11] = [
 
 /// Whether an element is a permalink: a link to a fragment, outside of code, that is empty, a symbol, or a
 /// phrase such as "Link to this section" beside other text. An empty link must have a class of
-/// [`PERMALINKS`], and no image but a `data:` one. With such a class, a phrase must lead to the same page.
+/// [`PERMALINKS`], or be in the element with which PreTeXt marks permalinks, and no image but a `data:` one. With such a class, a phrase must lead to the same page.
 /// Without it, a link must lead to its own place. There are two exceptions: `↩`, and a symbol in a heading or
 /// a term, which must have text beside it instead.
 pub(super) fn is_permalink(dom: &Dom, link: NodeId) -> bool {
@@ -398,7 +410,8 @@ pub(super) fn is_permalink(dom: &Dom, link: NodeId) -> bool {
     let text = dom.collapsed_text(link).to_lowercase();
     let is_symbol =
         text.chars().all(|c| PERMALINK_SYMBOLS.contains(&c) || matches!(c, '\u{e000}'..='\u{f8ff}'));
-    let is_named = dom.has_class_in(link, PERMALINKS);
+    let is_marked = |parent| dom.has_class(parent, "autopermalink");
+    let is_named = dom.has_class_in(link, PERMALINKS) || dom.parent(link).is_some_and(is_marked);
     let says_so = || is_permalink_label(&text, &text_beside(dom, link));
     match text.as_str() {
         "" => {

@@ -36,11 +36,12 @@ impl Converter<'_> {
     }
 
     /// Reads a paragraph as an item of a Word list; `None` for other paragraphs, and if the first ten nodes
-    /// in it have no marker.
+    /// in it have no marker. Word's format "Web Page, Filtered" has no styles for lists
+    /// ([`Self::filtered_item`]).
     fn word_item(&self, id: NodeId) -> Option<FlatItem> {
         let dom = self.dom;
         let style = dom.attribute(id, "style")?;
-        let (_, list) = style.split_once("mso-list:")?;
+        let Some((_, list)) = style.split_once("mso-list:") else { return self.filtered_item(id) };
         let digits = list.split(';').next()?.split_once("level")?.1;
         let level = digits.chars().next()?.to_digit(10)? as usize;
         let is_marker = |&d: &NodeId| {
@@ -51,6 +52,42 @@ impl Converter<'_> {
         let begins_list = number.as_deref().is_some_and(is_first);
         let (level, number) = (level.clamp(1, MAX_LEVEL), number.as_deref().map(number_of));
         Some(FlatItem { level, number, marker: Some(marker), begins_list, element: id })
+    }
+
+    /// Reads a list paragraph of Word's filtered format: its first line begins to the left of the others with a
+    /// marker, which is all of the first text in it, and with spaces in another font. The left margin is half
+    /// an inch for each level.
+    fn filtered_item(&self, id: NodeId) -> Option<FlatItem> {
+        const BULLETS: [&str; 9] = ["·", "o", "§", "Ø", "ü", "•", "-", "–", "v"];
+        let dom = self.dom;
+        let is_list = dom.classes(id).any(|class| class.starts_with("MsoListParagraph"));
+        if !is_list || !dom.style(id, "text-indent")?.starts_with('-') {
+            return None;
+        }
+        let is_spacer = |&d: &NodeId| dom.style(d, "font").is_some_and(|font| font.ends_with("7.0pt"));
+        let spacer = dom.descendants(id).take(10).find(is_spacer)?;
+        let text = dom.descendants(id).take(10).find(|&d| dom.text(d).is_some() && !dom.is_blank(d))?;
+        let marker = dom.text_content(text);
+        let number = marker_number(marker.trim());
+        if number.is_none_or(|number| number.len() > 4) && !BULLETS.contains(&marker.trim()) {
+            return None;
+        }
+        // The marker and the spaces are in one element, or the marker is directly before the spaces.
+        let marker = dom.parent(spacer).filter(|&parent| parent != id).unwrap_or(text);
+        let margin = dom.style(id, "margin-left").unwrap_or_default();
+        let inches =
+            |unit: &str, count: f32| margin.strip_suffix(unit)?.parse::<f32>().ok().map(|n| n / count);
+        let inches = inches("in", 1.0).or_else(|| inches("pt", 72.0)).or_else(|| inches("cm", 2.54));
+        let level = (1..MAX_LEVEL).find(|&level| inches.unwrap_or(0.5) < (level as f32 + 0.5) / 2.0);
+        let begins_list = number.is_some_and(is_first);
+        let number = number.map(number_of);
+        Some(FlatItem {
+            level: level.unwrap_or(MAX_LEVEL),
+            number,
+            marker: Some(marker),
+            begins_list,
+            element: id,
+        })
     }
 
     /// Appends consecutive items as nested lists, without their markers.
@@ -93,6 +130,10 @@ impl Converter<'_> {
             }
             let mut blocks = self.blocks_in(item.element);
             self.skipped.set(outer);
+            if let Some(Block::Paragraph(first)) = blocks.first_mut().filter(|_| item.marker.is_some()) {
+                // Word sets the text apart from the marker with these spaces.
+                *first = first.trim_start_matches(['\u{a0}', ' ']).to_owned();
+            }
             if let Some((link, address)) = self.card_link(item.element) {
                 self.link_card(link, &address, &mut blocks);
             }
@@ -221,6 +262,25 @@ mod tests {
         }
         let plain = "<p style='mso-list:l0 level1 lfo1'>a<p style='mso-list:none'><span style='mso-list:Ignore'>1.</span> b";
         assert_eq!(markdown(plain), "a\n\n1\\. b\n");
+    }
+
+    #[test]
+    fn filtered_lists_of_word_are_lists() {
+        let space = "<span style='font:7.0pt \"Times New Roman\"'>&nbsp;&nbsp;&nbsp; </span>";
+        let bullet = |margin: &str, text: &str| {
+            format!(
+                "<p class=MsoListParagraphCxSpFirst style='margin-left:{margin};text-indent:-.25in'>\
+                 <span style='font-family:Symbol'>·{space}</span>{text}</p>"
+            )
+        };
+        let html = bullet(".5in", "a") + &bullet("1.0in", "b") + &bullet("36.0pt", "<b>c</b>");
+        assert_eq!(markdown(&html), "- a\n  - b\n- **c**\n");
+        let numbered = |number: u32| {
+            format!("<p class=MsoListParagraph style='text-indent:-.25in'>{number}.{space}a</p>")
+        };
+        assert_eq!(markdown(&(numbered(1) + &numbered(2))), "1. a\n2. a\n");
+        let plain = "<p class=MsoListParagraph style='text-indent:-.25in'>a</p>";
+        assert_eq!(markdown(plain), "a\n");
     }
 
     #[test]

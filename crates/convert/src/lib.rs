@@ -7,7 +7,7 @@
 //!
 //! 1. `parse` builds the tree. `inline_scripts` and `metadata` read the inline scripts and the metadata of
 //!    the page.
-//! 2. `templates`, `markdown_source`, `embeds`, `mail_addresses`, `clean`, `never_shown` and
+//! 2. `templates`, `markdown_source`, `embeds`, `mail_addresses`, `clean`, `copies`, `never_shown` and
 //!    `text_corrections` change the tree to what visitors see.
 //! 3. `main_content` finds the main region; `article` guesses the one of a page of another site.
 //! 4. `footnotes` takes the notes out of the text, with `footnote_references`, `footnote_marks`,
@@ -24,6 +24,7 @@ mod autolink;
 mod block_conversion;
 mod clean;
 mod code;
+mod copies;
 mod decode;
 mod documentation_markup;
 mod dom;
@@ -39,13 +40,13 @@ mod inline;
 mod inline_markdown_parts;
 mod inline_scripts;
 mod language_tag;
-mod latexml;
 mod list_numbers;
 mod mail_addresses;
 mod main_content;
 mod markdown_block;
 mod markdown_document;
 mod markdown_source;
+mod marked_tables;
 mod math;
 mod mathml;
 mod measure;
@@ -240,7 +241,7 @@ pub fn convert(html: &str, options: &Options) -> Converted {
     } else {
         main_content::isolate_region(&mut dom, &mut titles, is_home)
     };
-    latexml::mark_tables(&mut dom, root);
+    marked_tables::mark_tables(&mut dom, root);
     main_content::remove_navigation(&mut dom, root, is_fragment);
     metadata.title = titles.choose(&dom, root, is_home, options.has_common_title);
     let metadata = if is_fragment { Metadata::default() } else { metadata };
@@ -354,6 +355,7 @@ mod tests {
             ),
             ("<video src=/v.mp4><p>a</p></video><object><p>b</object>", "[Video](/v.mp4)\n\nb\n"),
             ("<ol><li>a<li value=9>b<li>c</ol>", "1. a\n\n<!-- -->\n\n9. b\n10. c\n"),
+            ("<div role=heading aria-level=300>a</div>", "###### a\n"),
             (
                 "<div role=heading aria-level=3>a</div><div role=heading><p>b</div><p>c",
                 "### a\n\n## b\n\nc\n",

@@ -315,7 +315,7 @@ fn find_lone_article(dom: &Dom, body: NodeId) -> Option<NodeId> {
 /// blocks of links to the pages before and after, and blocks of links in elements named for navigation. Also
 /// removes a first-level heading for which `is_logo` returns true. Headers stay if they have a first-level
 /// heading, or a sentence and less than half of their text in links. Headers and footers inside an article, a
-/// section, a quote, a figure or the content of a known generator stay.
+/// section, a quote, a figure or the content of a known generator stay. Dialogs about cookies go.
 fn remove_surroundings(dom: &mut Dom, body: NodeId, is_logo: impl Fn(&Dom, NodeId) -> bool) {
     let measures = measure_elements(dom, body);
     let steps = linked_steps(dom);
@@ -331,6 +331,7 @@ fn remove_surroundings(dom: &mut Dom, body: NodeId, is_logo: impl Fn(&Dom, NodeI
             (_, "banner") | (Tag::Header, _) => !is_nested() && !is_text && dom.find(id, Tag::H1).is_none(),
             (_, "contentinfo") | (Tag::Footer, _) => !is_nested(),
             (Tag::Search, _) | (_, "search") => true,
+            (_, "dialog" | "alertdialog") => has_word_in_name(dom, id, &["cookie", "consent", "gdpr"]),
             (Tag::H1, _) => is_logo(dom, id),
             (tag, _) => {
                 tag.is_block() && measure.text < MAX_STEPS_BYTES && is_sequential_navigation(dom, id, &steps)
@@ -440,9 +441,18 @@ pub(super) fn remove_navigation(dom: &mut Dom, root: NodeId, is_fragment: bool) 
         } else if documentation_markup::is_notebook_prompt(dom, id) {
             Some(Rule::NotCode)
         } else {
-            documentation_markup::is_copy_button(dom, id).then_some(Rule::Control)
+            (is_script_control(dom, id) || documentation_markup::is_copy_button(dom, id))
+                .then_some(Rule::Control)
         }
     });
+}
+
+/// Whether an element is a link with which Bootstrap moves a carousel or closes a message, or contains the
+/// controls of a player in Ghost. As buttons, such controls are left out elsewhere.
+fn is_script_control(dom: &Dom, id: NodeId) -> bool {
+    const ATTRIBUTES: [&str; 4] = ["data-slide", "data-bs-slide", "data-dismiss", "data-bs-dismiss"];
+    dom.tag(id) == Tag::A && dom.first_attribute(id, &ATTRIBUTES).is_some()
+        || dom.has_class_in(id, &["kg-audio-player", "kg-video-player"])
 }
 
 /// Whether an element opens a tab panel.

@@ -10,12 +10,16 @@ pub(super) fn is_never_shown(dom: &Dom, id: NodeId) -> bool {
 
 /// Whether the style sheet of a generator always hides elements of this class. Webflow hides elements with a
 /// false condition or an empty field, and the answer to a form that was not sent; Dokka hides the message
-/// that something was copied.
+/// that something was copied, Divi the copy of a number that it animates, Ghost the picture that an audio file
+/// does not have, and Sphinx the text of a link that covers a card.
 fn is_hidden_by_generator(dom: &Dom, id: NodeId) -> bool {
     let is_in_form = || dom.parent(id).is_some_and(|parent| dom.has_class(parent, "w-form"));
     let has_icon = || dom.child_elements(id).any(|child| dom.has_class(child, "copy-popup-icon"));
     dom.has_class_in(id, &["w-condition-invisible", "w-dyn-bind-empty"])
         || dom.has_class(id, "copy-popup-wrapper") && has_icon()
+        || dom.has_class(id, "et_pb_counter_amount") && dom.has_class(id, "overlay")
+        || dom.has_class(id, "kg-audio-hide")
+        || dom.parent(id).is_some_and(|parent| dom.has_class(parent, "sd-hide-link-text"))
         || dom.has_class_in(id, &["w-form-done", "w-form-fail"])
             && is_in_form()
             && dom.style(id, "display").is_none_or(|display| display == "none")
@@ -90,6 +94,11 @@ mod tests {
             <div class=w-form-fail><p>f</div></div>";
         let copied = "<div class='copy-popup-wrapper popup-to-left'><i class=copy-popup-icon></i>g</div>";
         assert_eq!(markdown(&format!("{card}{form}{copied}")), "a\n\nd\n");
+        let card = "<div class=sd-card><p>a</p><a class='sd-stretched-link sd-hide-link-text' href=/b><i>c</i></a></div>";
+        let page = format!("<!doctype html><title>t</title><main>{card}</main>");
+        assert_eq!(markdown(&page), "# t\n\n[a](/b)\n");
+        let counter = "<b class=et_pb_counter_amount>80%</b><b class='et_pb_counter_amount overlay'>80%</b>";
+        assert_eq!(markdown(counter), "**80%**\n");
         let shown = "<div class=w-form><div class=w-form-done style='display: block'>a</div></div>\
             <p class=w-form-fail>b</p><p class=w-condition-visible>c</p>";
         assert_eq!(markdown(shown), "a\n\nb\n\nc\n");

@@ -64,7 +64,10 @@ impl Panels {
             for attribute in &element.attributes {
                 let value = &*attribute.value;
                 match &*attribute.name.local {
-                    "aria-controls" | "data-bs-target" | "data-target" | "data-controls" => add(value),
+                    "aria-controls" | "data-bs-target" | "data-target" | "data-controls"
+                    | "popovertarget" => {
+                        add(value);
+                    }
                     "data-definition" | "data-footnote-id" => {
                         note_name(dom, id).into_iter().for_each(&mut add);
                     }

@@ -1,5 +1,5 @@
-//! Moves what a page carries in templates to where browsers show it: declarative shadow trees, and the parts
-//! that React and Solid stream after the page.
+//! Moves what a page carries in templates to where browsers show it: declarative shadow trees, the content of
+//! Astro's components, and the parts that React and Solid stream after the page.
 
 use super::dom::{DOCUMENT, Data, Dom, NodeId, Tag, clip};
 use super::parse::{MAX_TREE_DEPTH, detach_deep_nodes};
@@ -8,8 +8,8 @@ use std::collections::{HashMap, HashSet};
 /// Maximum number of bytes that are read of the arguments of a streaming function, such as React's `$RC`.
 const MAX_ARGUMENT_BYTES: usize = 200;
 
-/// Puts the content of declarative shadow trees, and the parts that React and Solid stream, where browsers
-/// show them. Other templates stay as they are. If there is a shadow tree, replaces every `<slot>` of the
+/// Puts the content of declarative shadow trees and of Astro's components, and the parts that React and Solid
+/// stream, where browsers show them. Other templates stay as they are. If there is a shadow tree, replaces every `<slot>` of the
 /// page with its content. Then detaches nodes that are too deep.
 pub(super) fn show_templates(dom: &mut Dom) {
     let templates: Vec<NodeId> =
@@ -17,6 +17,12 @@ pub(super) fn show_templates(dom: &mut Dom) {
     show_streamed_parts(dom, &templates);
     let mut has_slots = false;
     for &id in &templates {
+        // Astro leaves the content for a component that only runs in the browser in a template.
+        if dom.has_attribute(id, "data-astro-template") {
+            dom.move_children_before(id, id);
+            dom.detach(id);
+            continue;
+        }
         let is_shadow = dom
             .attribute(id, "shadowrootmode")
             .is_some_and(|mode| ["open", "closed"].iter().any(|name| mode.eq_ignore_ascii_case(name)));
