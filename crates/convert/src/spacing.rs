@@ -95,7 +95,8 @@ pub(super) fn needs_space_before(dom: &Dom, id: NodeId) -> bool {
 }
 
 /// Whether one of two adjacent nodes is text for screen readers, which browsers take out of the line, and
-/// is not a part of the word or number beside it, such as `day` after `Mon`, or a comma in a price.
+/// is not a part of the word or number beside it, such as `day` after `Mon`, a comma in a price, or a sign of
+/// arithmetic.
 fn is_spoken_apart(dom: &Dom, before: NodeId, id: NodeId) -> bool {
     let is_name = |class: &str| {
         !class.ends_with("not-sr-only") && FOR_SCREEN_READERS.iter().any(|name| class.ends_with(name))
@@ -114,7 +115,13 @@ fn is_spoken_apart(dom: &Dom, before: NodeId, id: NodeId) -> bool {
         separates && start.is_some_and(|c| c.is_ascii_digit())
             || before_without_fields(dom, before).is_some_and(|earlier| continues(earlier, before))
     };
+    let is_sign = |id| {
+        is_for_screen_readers(id)
+            && matches!(short_text(dom, id).trim(), "/" | "+" | "=" | "−" | "×" | "÷" | "–" | "~")
+    };
     (is_word(end) || is_word(start) || end == Some(':'))
+        && !is_sign(before)
+        && !is_sign(id)
         && (is_for_screen_readers(before) && !is_part()
             || is_for_screen_readers(id) && !continues(before, id))
 }
@@ -568,6 +575,7 @@ mod tests {
                 "<p><b class=b>Open</b>Data, a <b class=b>New Ze</b>Al, <i class=b>Low to</i>p",
                 "**Open**Data, a **New Ze**Al, *Low to*p",
             ),
+            ("<p>1<span class=sr-only>/</span><span>2</span> x<span class=sr-only>=</span>−3", "1/2 x=−3"),
             ("<p><span>One sente</span><span>nce is</span>", "One sentence is"),
             ("<p>a<a href=/b>[1]</a>", "a[\\[1\\]](/b)"),
             ("<p>Mon<span class=sr-only>day</span>, <span class=sr-only>a</span>, b", "Monday, a, b"),
