@@ -197,7 +197,12 @@ fn host(url: &Url) -> Option<String> {
 
 /// Whether an address probably leads to a form for sharing or editing a page.
 fn is_tool(href: &str) -> bool {
-    ["share", "/intent/", "/edit/", "/submit"].iter().any(|part| href.contains(part))
+    let is_share = |part: &str| {
+        part == "share"
+            || ["sharer", "shareArticle", "share-offsite"].iter().any(|name| part.starts_with(name))
+    };
+    href.split(['/', '?', '#', '.', '&', '=']).any(is_share)
+        || ["/intent/", "/edit/", "/submit"].iter().any(|part| href.contains(part))
 }
 
 /// Maximum length in bytes of an address that is written as bare text.
@@ -359,11 +364,14 @@ fn image_source(dom: &Dom, id: NodeId) -> Option<String> {
         .or_else(plain)
 }
 
-/// The first address ([`is_image_address`]) in an attribute, other than `src`, whose name ends with `src`.
+/// The first address ([`is_image_address`]) in an attribute, other than `src`, whose name ends with `src`, or
+/// in one of three other attributes.
 /// Each lazy-loading script has its own, such as `nitro-lazy-src`.
 fn other_lazy_source(dom: &Dom, id: NodeId) -> Option<String> {
     let attributes = dom.element(id)?.attributes.iter();
-    let mut named = attributes.filter(|attribute| attribute.name.local.ends_with("src"));
+    const OTHERS: [&str; 3] = ["data-backup", "data-echo", "data-lazyload"];
+    let is_source = |name: &str| name.ends_with("src") || OTHERS.contains(&name);
+    let mut named = attributes.filter(|attribute| is_source(&attribute.name.local));
     named
         .find(|a| &*a.name.local != "src" && !a.value.contains(' ') && is_image_address(a.value.trim()))
         .map(|a| a.value.trim().to_owned())
@@ -378,10 +386,11 @@ fn is_image_address(value: &str) -> bool {
 /// Whether an image's address is that of a placeholder: a `data:` or `about:` URL, or a file such as
 /// `blank.gif`.
 fn is_placeholder_image(source: &str) -> bool {
-    source.starts_with("data:")
-        || source.starts_with("about:")
-        || source.ends_with("/blank.gif")
-        || source.ends_with("/spacer.gif")
+    source.starts_with("data:") || source.starts_with("about:") || {
+        let file = source.rsplit('/').next().unwrap_or_default();
+        let stem = file.split('.').next().unwrap_or_default();
+        file != stem && matches!(stem, "blank" | "spacer" | "1x1" | "transparent" | "placeholder" | "lazy")
+    }
 }
 
 /// The candidate in a `srcset` with the largest width or density, which is 1 if it cannot be read. Ignores
@@ -631,6 +640,10 @@ mod tests {
             ),
             ("<p><a href=tel:+49401><i></i></a> +49401", "+49401\n"),
             ("<p>a<a href=https://c.example/share?u=1><i></i></a>", "a\n"),
+            (
+                "<p>a <a href=https://shares.example/><i></i></a>",
+                "a [shares.example](https://shares.example/)\n",
+            ),
             (
                 "<a href=https://c.example/a><i></i></a><b><a href=https://c.example/a>a</a></b>",
                 "**[a](https://c.example/a)**\n",
