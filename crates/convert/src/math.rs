@@ -44,7 +44,7 @@ pub(super) fn read_formula(dom: &Dom, id: NodeId) -> Option<Formula> {
         Tag::Table if dom.has_class_in(id, EQUATION_TABLES) => (read_equations(dom, id)?, true),
         // Code is a formula only if it has this attribute, which GitLab sets.
         Tag::Code | Tag::Pre if !dom.has_attribute(id, "data-math-style") => return None,
-        Tag::Span | Tag::Div | Tag::Other | Tag::P | Tag::Code | Tag::Pre => {
+        Tag::Span | Tag::Div | Tag::Section | Tag::Other | Tag::P | Tag::Code | Tag::Pre => {
             return read_renderer_element(dom, id);
         }
         _ => return None,
@@ -64,8 +64,8 @@ fn read_renderer_element(dom: &Dom, id: NodeId) -> Option<Formula> {
         return Some(Formula { tex: String::new(), is_display: false });
     }
     if let Some(tex) = editor_formula(dom, id) {
-        let is_display =
-            dom.tag(id) == Tag::Div || dom.name(id) == "d-math" && dom.has_attribute(id, "block");
+        let is_display = matches!(dom.tag(id), Tag::Div | Tag::Section)
+            || dom.name(id) == "d-math" && dom.has_attribute(id, "block");
         return Some(Formula { tex: clean_tex(&tex)?, is_display });
     }
     // Each class below contains one of these parts, which lack the first letter if it may be a capital. Only
@@ -164,7 +164,8 @@ fn read_equations(dom: &Dom, table: NodeId) -> Option<String> {
     })
 }
 
-/// The TeX of a formula that Quill, TipTap, Substack or Distill leaves to a script to render.
+/// The TeX of a formula that Quill, TipTap, Substack or Distill leaves to a script to render, or that an editor
+/// for WeChat draws beside it. A formula that begins with `=` is one of a spreadsheet.
 fn editor_formula(dom: &Dom, id: NodeId) -> Option<String> {
     if dom.name(id) == "d-math" {
         return Some(dom.text_content(id));
@@ -172,6 +173,9 @@ fn editor_formula(dom: &Dom, id: NodeId) -> Option<String> {
     if dom.has_class(id, "latex-rendered") {
         let attributes: serde_json::Value = serde_json::from_str(dom.attribute(id, "data-attrs")?).ok()?;
         return attributes.get("persistentExpression")?.as_str().map(str::to_owned);
+    }
+    if let Some(tex) = dom.attribute(id, "data-formula").filter(|tex| !tex.starts_with('=')) {
+        return Some(tex.to_owned());
     }
     let is_math = dom.attribute(id, "data-type").is_some_and(|kind| kind.ends_with("-math"));
     let name = if dom.has_class(id, "ql-formula") { "data-value" } else { "data-latex" };
