@@ -663,8 +663,8 @@ fn heading_level(dom: &Dom, id: NodeId) -> Option<u8> {
     let by_role = || {
         dom.attribute(id, "role").filter(|role| *role == "heading")?;
         // WAI-ARIA §6.6: the level is 2 by default.
-        let level = dom.attribute(id, "aria-level").and_then(|level| level.trim().parse().ok());
-        Some(level.unwrap_or(2_u8).clamp(1, 6))
+        let level = dom.attribute(id, "aria-level").and_then(|level| level.trim().parse::<u32>().ok());
+        u8::try_from(level.unwrap_or(2).clamp(1, 6)).ok()
     };
     dom.tag(id).heading_level().or_else(by_role)
 }

@@ -13,7 +13,7 @@ const LINE_NUMBERS: &[&str] = &[
     "lnt", "lnlinks", "ln", "linenumber", "react-syntax-highlighter-line-number", "gl",
     "rouge-gutter", "blob-num", "source-line-no", "sourceLineNo", "line-no", "line-num", "code-line-number",
     "CodeMirror-linenumber", "hljs-ln-numbers", "hljs-ln-n", "ltx_tag_listingline", "lines-num",
-    "giallo-ln", "zalo-ln",
+    "giallo-ln", "zalo-ln", "linenr", "LineNr",
 ];
 
 /// Classes of elements in a code block that are not code: copy buttons, hidden texts, popups, the name of the
@@ -24,7 +24,7 @@ const NOT_CODE: &[&str] = &[
     "cm-gutters", "CodeMirror-gutter-wrapper", "sr-only", "visually-hidden",
     "code-block-copy", "rehype-pretty-copy",
     "twoslash-popup-container", "ltx_listing_data", "code-annotation-anchor",
-    "viewcode-back", "language-id", "playground-link",
+    "viewcode-back", "language-id", "playground-link", "twoslash-completion-list", "idlHeader",
 ];
 
 /// Classes of a `<div>` or a table cell that is not code. On other elements, they mark highlighted words.
@@ -758,6 +758,8 @@ mod tests {
             "<pre><code class='language-js line-numbers'>a(1)\n})</code></pre>",
             "<pre><span class=line data-line-number=1>a(1)</span><span class=line data-line-number=2>})</span></pre>",
             "<pre><span data-line-number=1>a(1)</span><span data-line-number=2>})</span></pre>",
+            "<pre><span class=linenr>1: </span>a(1)\n<span class=linenr>2: </span>})</pre>",
+            "<pre><span class=idlHeader><a>WebIDL</a></span>a(1)\n})</pre>",
             "<pre><span class=linenos>1:</span>a(1)\n<span class=linenos> 2 |</span>})</pre>",
             "<pre><code style='user-select: none'>a(1)\n})</code></pre>",
         ] {

@@ -18,7 +18,7 @@ const BACK_CLASSES: &[&str] = &[
 ];
 
 /// The classes of the numbers that LaTeXML and Tufte CSS repeat in a note.
-pub(super) const NUMBER_CLASSES: &[&str] = &["ltx_tag_note", "ltx_note_mark", "sidenote-number"];
+pub(super) const NUMBER_CLASSES: &[&str] = &["ltx_tag_note", "ltx_note_mark", "sidenote-number", "os-number"];
 
 /// Removes a note's backlinks to the text, its number if it is marked up as one, and the separators,
 /// brackets and arrows between and around these. `leads_back` returns whether the target of a link is a
