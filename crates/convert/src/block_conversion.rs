@@ -353,7 +353,8 @@ impl Converter<'_> {
         let state = dom
             .attribute(item, "data-checked")
             .or_else(|| dom.attribute(item, "data-list"))
-            .or_else(|| dom.attribute(item, "aria-checked").filter(|_| is_checkbox));
+            .or_else(|| dom.attribute(item, "aria-checked").filter(|_| is_checkbox))
+            .or_else(|| dom.style(item, "--en-checked"));
         match state {
             Some("true" | "checked") => return Some(true),
             Some("false" | "mixed" | "unchecked") => return Some(false),

@@ -301,16 +301,8 @@ fn add_tabs_without_roles(dom: &Dom, root: NodeId, found: &mut Tabs) {
 
 /// The panel that a button, a link or a web component such as `<sl-tab>` opens, as [`panel_key`] writes it.
 fn opened_panel(dom: &Dom, id: NodeId) -> Option<String> {
-    const TARGETS: [&str; 8] = [
-        "data-tab",
-        "data-tab-item",
-        "data-tab-target",
-        "data-target",
-        "panel",
-        "@click",
-        "x-on:click",
-        "href",
-    ];
+    const TARGETS: [&str; 7] =
+        ["data-tab", "data-tab-item", "data-tab-target", "panel", "@click", "x-on:click", "href"];
     let is_component = dom.tag(id) == Tag::Other && dom.name(id).ends_with("-tab");
     if !matches!(dom.tag(id), Tag::A | Tag::Button) && !is_component {
         return None;
@@ -649,7 +641,7 @@ mod tests {
         }
         let contents = "<ul><li><a href=#a>A</a><li><a href=#b>B</a></ul><h2 id=a>A</h2><h2 id=b>B</h2>";
         assert_eq!(markdown(contents), "- [A](#a)\n- [B](#b)\n\n## A\n\n## B\n");
-        let headings = "<button data-target=#a><h3>A</h3></button><p id=a>1</p><button data-target=#b><h3>B</h3></button><p id=b>2";
+        let headings = "<button data-tab=a><h3>A</h3></button><p id=a>1</p><button data-tab=b><h3>B</h3></button><p id=b>2";
         assert_eq!(markdown(headings), "### A\n\n1\n\n### B\n\n2\n");
     }
 

@@ -334,6 +334,7 @@ mod tests {
             ("<li data-checked=false><p>a</p>", "- [ ] a\n"),
             ("<li role=checkbox aria-checked=true>a", "- [x] a\n"),
             ("<li role=menuitemcheckbox aria-checked=mixed>a", "- [ ] a\n"),
+            ("<li style='--en-checked:true;'>a", "- [x] a\n"),
             ("<li data-checked>a", "- a\n"),
             ("<li aria-checked=true>a", "- a\n"),
         ] {

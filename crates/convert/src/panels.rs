@@ -31,7 +31,7 @@ const SLIDES: [&str; 6] = ["carousel", "pane", "slide", "step", "tab", "testimon
 
 /// How the first class of a card or a price ends. A filter or a switch on the page shows some cards or prices
 /// and hides the others.
-const CARDS: [&str; 5] = ["card", "grid-item", "plan", "price", "pricing"];
+const CARDS: [&str; 6] = ["amount", "card", "grid-item", "plan", "price", "pricing"];
 
 /// Parts of the names of hidden elements that are not panels: states, templates, menus, overlays and copies.
 #[rustfmt::skip]
@@ -107,7 +107,7 @@ impl Panels {
                 && is_text_block(dom, id)
                 // Hidden parts of forms are usually messages that appear once the form is sent, not content.
                 && !dom.is_in(id, &[Tag::Form])
-            || dom.has_class(id, "callout-content")
+            || dom.has_class_in(id, &["callout-content", "MCExpandingBody"])
             || dom.parent(id).is_some_and(|p| dom.has_class_in(p, &["blocks", "tabbed-content"]))
     }
 }

@@ -201,6 +201,22 @@ fn is_number(text: &str) -> bool {
             .all(|c| c.is_ascii_digit() || matches!(c, '.' | ','))
 }
 
+/// Shows the separators that Asciidoctor draws with an icon between a menu and its items.
+pub(super) fn show_separators_of_menus(dom: &mut Dom, root: NodeId) {
+    let is_part = |id| dom.has_class_in(id, &["menu", "submenu", "menuitem"]);
+    let is_separator = |&id: &NodeId| {
+        dom.tag(id) == Tag::I
+            && dom.has_class(id, "caret")
+            && dom.previous_element(id).is_some_and(is_part)
+            && dom.next_element(id).is_some_and(is_part)
+    };
+    let separators: Vec<NodeId> = dom.descendants(root).filter(is_separator).collect();
+    for id in separators {
+        let text = dom.push_text("›");
+        dom.insert_before(id, text);
+    }
+}
+
 /// Omits a value with `aria-hidden` beside the same value for screen readers, such as `$9` and `9 dollars`.
 /// The other value is the element before or after it, or the last child of the element before. Adjacent
 /// elements with `aria-hidden`, such as both prices of a range, count as one value. Separates the two by a
@@ -306,6 +322,13 @@ mod tests {
             markdown(&format!("<ul class=checklist>{list}</ul>")),
             "- ✓ a\n\n- ❏ **b**\n\n- c\n\n- `✓ d`\n"
         );
+    }
+
+    #[test]
+    fn menus_of_asciidoctor_have_separators() {
+        let caret = "&#160;<i class='fa fa-angle-right caret'></i> ";
+        let html = format!("<p><b class=menu>File</b>{caret}<b class=menuitem>Save</b>, a{caret}b");
+        assert_eq!(markdown(&html), "**File**\u{a0}› **Save**, a\u{a0} b\n");
     }
 
     #[test]
