@@ -197,7 +197,7 @@ const MAX_LABEL: usize = 200;
 
 /// Finds the tab of each panel below `root`: the one that the panel's or the tab's attributes name, or else
 /// the one at the panel's position. Searches the nearest of four elements around the panel that has several
-/// tabs, or a list of a single tab. Ignores tabs without text and `aria-label`, headings directly before their
+/// tabs, or a list of a single tab. Ignores tabs without a label, headings directly before their
 /// panels, and elements around their panels. Also finds tabs without roles ([`add_tabs_without_roles`]).
 pub(super) fn find_labeled_panels(dom: &Dom, root: NodeId) -> Tabs {
     // The tabs found below each element, so that each element is searched only once.
@@ -245,11 +245,12 @@ pub(super) fn find_labeled_panels(dom: &Dom, root: NodeId) -> Tabs {
     found
 }
 
-/// The text of a tab or, if it has none, as a radio button of daisyUI, its `aria-label`.
+/// The text of a tab, or the `aria-label` of a radio button, as daisyUI uses for tabs. An empty element with a
+/// label is often a dot below a slider, whose label says nothing.
 fn label_of_tab(dom: &Dom, tab: NodeId) -> String {
-    let text = shown_text(dom, tab);
-    let label = || dom.attribute(tab, "aria-label").unwrap_or_default().trim();
-    clip(if text.is_empty() { label() } else { &text }, MAX_LABEL).to_owned()
+    let label = dom.attribute(tab, "aria-label").filter(|_| dom.tag(tab) == Tag::Input);
+    let text = label.map_or_else(|| shown_text(dom, tab), |label| label.trim().to_owned());
+    clip(&text, MAX_LABEL).to_owned()
 }
 
 /// Adds the tabs that have neither roles nor known classes: the controls in a row or a list ([`opened_panel`])

@@ -219,18 +219,21 @@ pub(super) fn show_separators_of_menus(dom: &mut Dom, root: NodeId) {
 
 /// Omits a value with `aria-hidden` beside the same value for screen readers, such as `$9` and `9 dollars`.
 /// The other value is the element before or after it, or the last child of the element before. Adjacent
-/// elements with `aria-hidden`, such as both prices of a range, count as one value. Separates the two by a
+/// inline elements with `aria-hidden`, such as both prices of a range, count as one value. Separates the two by a
 /// space if they differ and are adjacent.
 pub(super) fn merge_spoken_copies(dom: &mut Dom, root: NodeId) {
     let hidden = |id: &NodeId| dom.attribute(*id, "aria-hidden") == Some("true");
     let (mut copies, mut joined) = (Vec::new(), Vec::new());
     let is_space = |node: &NodeId| dom.text(*node).is_some_and(|text| text.trim().is_empty());
+    let is_part = |node: &NodeId| hidden(node) && !dom.tag(*node).is_block();
     for id in dom.descendants(root).filter(hidden) {
         let before = dom.previous_element(id);
         let after = dom.nodes_after(id).filter(|node| !is_space(node)).take(MAX_VALUES);
-        let run: Vec<NodeId> = std::iter::once(id).chain(after.take_while(hidden)).collect();
-        let is_inside = dom.nodes_before(id).find(|node| !is_space(node)).is_some_and(|node| hidden(&node));
-        if run.len() > 1 && !is_inside {
+        let run: Vec<NodeId> = std::iter::once(id).chain(after.take_while(is_part)).collect();
+        let before_run = dom.nodes_before(id).find(|node| !is_space(node));
+        let is_inside = is_part(&id) && before_run.is_some_and(|node| is_part(&node));
+        let is_run = run.len() > 1 && is_part(&id);
+        if is_run && !is_inside {
             let value = run.iter().map(|&id| short_text(dom, id)).collect::<Vec<_>>().join(" ");
             let after = run.last().and_then(|&last| dom.next_element(last));
             let mut spoken = [before, after].into_iter().flatten().filter(|&b| is_for_screen_readers(dom, b));
@@ -238,7 +241,7 @@ pub(super) fn merge_spoken_copies(dom: &mut Dom, root: NodeId) {
                 copies.extend(&run);
             }
         }
-        if run.len() > 1 || is_inside {
+        if is_run || is_inside {
             continue;
         }
         let inner = before.and_then(|before| dom.child_elements(before).last());
@@ -423,6 +426,12 @@ mod tests {
                     "<p><{spoken}>5 out of 10</span><{shown}>5</span><{shown}>/</span><{shown}>10</span>"
                 ),
                 "5 out of 10\n",
+            ),
+            (
+                format!(
+                    "<div aria-hidden=true>€ 303</div><div aria-hidden=true>/mo for 12</div><{spoken}>each month for 12</span>"
+                ),
+                "€ 303\n\neach month for 12\n",
             ),
             (
                 format!("<p><{shown}>$10</span> <{shown}>$30</span><{spoken}>From $10</span>"),
