@@ -15,8 +15,8 @@ const PREFIXES: [&str; 29] = [
 /// Attributes with the name of a symbol, such as `check`, or its collection and name, such as `mdi:check`.
 const NAMES: [&str; 7] = ["data-icon", "icon", "data-lucide", "data-feather", "uk-icon", "shape", "name"];
 
-/// The beginnings of the drawings of a check mark and a cross in the Material icons, which Material for MkDocs
-/// and MUI insert without a name.
+/// The beginnings of the drawings of a check mark and a cross in the Material icons, which Material for
+/// MkDocs and MUI insert without a name.
 const DRAWINGS: [(&str, &str); 4] =
     [("M21 7 9 19l", "✓"), ("M9 16.17 4.83 12", "✓"), ("M19 6.41 17.59 5", "✗"), ("M19 6.41L17.59 5", "✗")];
 
@@ -38,9 +38,9 @@ const SHAPES: [&str; 22] = [
 ];
 
 /// `✓` or `✗` for an element that draws a check mark or a cross, by its classes, an attribute such as
-/// `data-icon`, or the symbol that the first element in an `<svg>` uses or draws ([`DRAWINGS`]). If its text may be the name of a
-/// symbol in a Material font, only the text counts. `None` for tags other than `<i>`, `<em>`, `<span>`,
-/// `<svg>` and unknown ones, and for elements with other text, except an `<svg>`.
+/// `data-icon`, or the symbol that the first element in an `<svg>` uses or draws ([`DRAWINGS`]). If its text
+/// may be the name of a symbol in a Material font, only the text counts. `None` for tags other than `<i>`,
+/// `<em>`, `<span>`, `<svg>` and unknown ones, and for elements with other text, except an `<svg>`.
 pub(super) fn answer_of(dom: &Dom, id: NodeId) -> Option<&'static str> {
     if !matches!(dom.tag(id), Tag::I | Tag::Span | Tag::Svg | Tag::Em | Tag::Other) {
         return None;
@@ -90,9 +90,9 @@ fn answer_to(name: &str) -> Option<&'static str> {
     }
 }
 
-/// The name of a symbol in a class of the element `id`, without the prefix of its icon font, which may also be
-/// another class of the element, or without the name of its collection in a class such as `i-lucide-check` or
-/// `icon-[mdi--check]`. `None` without a known prefix.
+/// The name of a symbol in a class of the element `id`, without the prefix of its icon font, which may also
+/// be another class of the element, or without the name of its collection in a class such as `i-lucide-check`
+/// or `icon-[mdi--check]`. `None` without a known prefix.
 fn symbol_name<'a>(dom: &Dom, id: NodeId, token: &'a str) -> Option<&'a str> {
     let of_collection = || {
         let name = token.strip_prefix("icon-[").and_then(|name| name.strip_suffix(']'));
@@ -175,6 +175,7 @@ mod tests {
     use super::super::tests::markdown;
 
     #[test]
+    #[expect(clippy::too_many_lines, reason = "a table")]
     fn check_marks_and_crosses_stay() {
         let cells = |yes: &str, no: &str| {
             markdown(&format!("<table><tr><th>a<th>b<th>c<tr><td>d<td>{yes}<td>{no}</table>"))

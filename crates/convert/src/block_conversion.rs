@@ -139,18 +139,7 @@ impl Converter<'_> {
                 out.append(&mut blocks);
             }
             tag if is_without_text(tag) => dom.skip(id, Rule::Control),
-            tag if media::is_embedded(tag) => {
-                let link = self.embedded_link(id);
-                // Browsers no longer run Flash, so they show the content of the element.
-                let is_flash = dom.attribute(id, "type").is_some_and(|kind| kind.ends_with("flash"));
-                let is_fallback = link.is_some() && !is_flash;
-                out.extend(link.map(Block::Paragraph));
-                if is_fallback {
-                    dom.skip(id, Rule::Fallback);
-                } else {
-                    self.append_children(id, out);
-                }
-            }
+            tag if media::is_embedded(tag) => self.append_embedded(id, out),
             _ => {
                 let title = component_title(dom, id);
                 out.extend(title.map(|title| Block::Paragraph(Inline::strong(title))));
@@ -162,6 +151,20 @@ impl Converter<'_> {
                     out.append(&mut blocks);
                 }
             }
+        }
+    }
+
+    /// Appends a link to an embedded video, audio file or page, and without an address, the content of the
+    /// element, which is a fallback. Also appends it to a link to Flash, which browsers no longer run.
+    fn append_embedded(&self, id: NodeId, out: &mut Vec<Block>) {
+        let link = self.embedded_link(id);
+        let is_flash = self.dom.attribute(id, "type").is_some_and(|kind| kind.ends_with("flash"));
+        let is_fallback = link.is_some() && !is_flash;
+        out.extend(link.map(Block::Paragraph));
+        if is_fallback {
+            self.dom.skip(id, Rule::Fallback);
+        } else {
+            self.append_children(id, out);
         }
     }
 

@@ -169,8 +169,9 @@ fn is_language_label(dom: &Dom, id: NodeId) -> bool {
     dom.tag(id) == Tag::Span && dom.has_class(id, "lang") && beside.any(|beside| dom.tag(beside) == Tag::Pre)
 }
 
-/// Whether the element's own attributes hide it, it is a popover or a closed `<dialog>`, it is decoration that screen
-/// readers skip, or it is a text for screen readers in a button. `hidden=until-found` does not count.
+/// Whether the element's own attributes hide it, it is a popover or a closed `<dialog>`, it is decoration
+/// that screen readers skip, or it is a text for screen readers in a button. `hidden=until-found` does not
+/// count.
 fn is_hidden(dom: &Dom, id: NodeId) -> bool {
     let Some(element) = dom.element(id) else { return false };
     let style_is = |name, value| dom.style(id, name).is_some_and(|own: &str| own.eq_ignore_ascii_case(value));
@@ -193,10 +194,10 @@ fn is_hidden(dom: &Dom, id: NodeId) -> bool {
     element.attributes.iter().any(hides) || dom.tag(id) == Tag::Dialog && !dom.has_attribute(id, "open")
 }
 
-/// Whether an invisible element is probably one that a script shows with an animation once the visitor scrolls
-/// to it: a class or an attribute of a library for this says so, or the style also sets a property that such
-/// an animation changes. False for positioned elements and for those in navigation, dialogs and forms, which
-/// are menus, popups and messages, and for those with a name for these.
+/// Whether an invisible element is probably one that a script shows with an animation once the visitor
+/// scrolls to it: a class or an attribute of a library for this says so, or the style also sets a property
+/// that such an animation changes. False for positioned elements and for those in navigation, dialogs and
+/// forms, which are menus, popups and messages, and for those with a name for these.
 fn is_shown_by_scrolling(dom: &Dom, id: NodeId) -> bool {
     const PROPERTIES: [&str; 5] = ["animation-name", "opacity", "transform", "transition", "translate"];
     const ATTRIBUTES: [&str; 5] = ["data-aos", "data-animate", "data-sal", "data-sr-id", "data-wow-delay"];

@@ -83,8 +83,8 @@ fn is_narrow_variant(dom: &Dom, id: NodeId) -> bool {
     })
 }
 
-/// Whether an image is shown only in dark mode, and another one with the same description beside it, or beside
-/// an element with nothing else, only in light mode.
+/// Whether an image is shown only in dark mode, and another one with the same description beside it, or
+/// beside an element with nothing else, only in light mode.
 fn is_dark_variant(dom: &Dom, id: NodeId) -> bool {
     if dom.tag(id) != Tag::Img {
         return false;

@@ -245,17 +245,18 @@ pub(super) fn find_labeled_panels(dom: &Dom, root: NodeId) -> Tabs {
     found
 }
 
-/// The text of a tab, or the `aria-label` of a radio button, as daisyUI uses for tabs. An empty element with a
-/// label is often a dot below a slider, whose label says nothing.
+/// The text of a tab, or the `aria-label` of a radio button, as daisyUI uses for tabs. An empty element with
+/// a label is often a dot below a slider, whose label says nothing.
 fn label_of_tab(dom: &Dom, tab: NodeId) -> String {
     let label = dom.attribute(tab, "aria-label").filter(|_| dom.tag(tab) == Tag::Input);
     let text = label.map_or_else(|| shown_text(dom, tab), |label| label.trim().to_owned());
     clip(&text, MAX_LABEL).to_owned()
 }
 
-/// Adds the tabs that have neither roles nor known classes: the controls in a row or a list ([`opened_panel`])
-/// if there are several, each has text and names another panel, and the panels are siblings outside of the
-/// row. Links must lead to panels of which one is hidden, because other links are a table of contents.
+/// Adds the tabs that have neither roles nor known classes: the controls in a row or a list
+/// ([`opened_panel`]) if there are several, each has text and names another panel, and the panels are
+/// siblings outside of the row. Links must lead to panels of which one is hidden, because other links are a
+/// table of contents.
 fn add_tabs_without_roles(dom: &Dom, root: NodeId, found: &mut Tabs) {
     const NAMES: [&str; 5] = ["id", "name", "data-tab-item", "data-tab-content", "x-show"];
     let elements = || dom.descendants(root).filter(|&id| dom.element(id).is_some());
@@ -392,9 +393,10 @@ const PERMALINK_WORDS: [&str; 11] = [
 
 /// Whether an element is a permalink: a link to a fragment, outside of code, that is empty, a symbol, or a
 /// phrase such as "Link to this section" beside other text. An empty link must have a class of
-/// [`PERMALINKS`], or be in the element with which PreTeXt marks permalinks, and no image but a `data:` one. With such a class, a phrase must lead to the same page.
-/// Without it, a link must lead to its own place. There are two exceptions: `↩`, and a symbol in a heading or
-/// a term, which must have text beside it instead.
+/// [`PERMALINKS`], or be in the element with which PreTeXt marks permalinks, and no image but a `data:` one.
+/// With such a class, a phrase must lead to the same page. Without it, a link must lead to its own place.
+/// There are two exceptions: `↩`, and a symbol in a heading or a term, which must have text beside it
+/// instead.
 pub(super) fn is_permalink(dom: &Dom, link: NodeId) -> bool {
     let Some(href) = dom.attribute(link, "href").filter(|_| dom.tag(link) == Tag::A) else { return false };
     if !href.contains('#') || dom.is_in(link, &[Tag::Pre, Tag::Code]) {

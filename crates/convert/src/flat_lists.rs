@@ -54,9 +54,9 @@ impl Converter<'_> {
         Some(FlatItem { level, number, marker: Some(marker), begins_list, element: id })
     }
 
-    /// Reads a list paragraph of Word's filtered format: its first line begins to the left of the others with a
-    /// marker, which is all of the first text in it, and with spaces in another font. The left margin is half
-    /// an inch for each level.
+    /// Reads a list paragraph of Word's filtered format: its first line begins to the left of the others with
+    /// a marker, which is all of the first text in it, and with spaces in another font. The left margin is
+    /// half an inch for each level.
     fn filtered_item(&self, id: NodeId) -> Option<FlatItem> {
         const BULLETS: [&str; 9] = ["·", "o", "§", "Ø", "ü", "•", "-", "–", "v"];
         let dom = self.dom;
@@ -78,11 +78,12 @@ impl Converter<'_> {
         let inches =
             |unit: &str, count: f32| margin.strip_suffix(unit)?.parse::<f32>().ok().map(|n| n / count);
         let inches = inches("in", 1.0).or_else(|| inches("pt", 72.0)).or_else(|| inches("cm", 2.54));
-        let level = (1..MAX_LEVEL).find(|&level| inches.unwrap_or(0.5) < (level as f32 + 0.5) / 2.0);
+        let inches = inches.unwrap_or(0.5);
+        let level = (1..MAX_LEVEL).zip(1_u8..).find(|&(_, level)| inches < f32::from(level) / 2.0 + 0.25);
         let begins_list = number.is_some_and(is_first);
         let number = number.map(number_of);
         Some(FlatItem {
-            level: level.unwrap_or(MAX_LEVEL),
+            level: level.map_or(MAX_LEVEL, |(level, _)| level),
             number,
             marker: Some(marker),
             begins_list,

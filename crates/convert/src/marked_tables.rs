@@ -9,8 +9,8 @@ pub(super) fn mark_tables(dom: &mut Dom, root: NodeId) {
     mark_tables_of_javadoc(dom, root);
 }
 
-/// Gives a summary of Javadoc 17 and later, which is a grid of cells without rows, and its cells the tags of a
-/// table. The first cell of each row has the class `col-first`. Does nothing to a grid with other content.
+/// Gives a summary of Javadoc 17 and later, which is a grid of cells without rows, and its cells the tags of
+/// a table. The first cell of each row has the class `col-first`. Does nothing to a grid with other content.
 fn mark_tables_of_javadoc(dom: &mut Dom, root: NodeId) {
     const COLUMNS: [&str; 4] = ["col-first", "col-second", "col-constructor-name", "col-last"];
     let is_cell = |id: NodeId| dom.tag(id) == Tag::Div && dom.has_class_in(id, &COLUMNS);

@@ -164,8 +164,8 @@ fn read_equations(dom: &Dom, table: NodeId) -> Option<String> {
     })
 }
 
-/// The TeX of a formula that Quill, TipTap, Substack or Distill leaves to a script to render, or that an editor
-/// for WeChat draws beside it. A formula that begins with `=` is one of a spreadsheet.
+/// The TeX of a formula that Quill, TipTap, Substack or Distill leaves to a script to render, or that an
+/// editor for WeChat draws beside it. A formula that begins with `=` is one of a spreadsheet.
 fn editor_formula(dom: &Dom, id: NodeId) -> Option<String> {
     if dom.name(id) == "d-math" {
         return Some(dom.text_content(id));

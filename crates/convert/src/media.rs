@@ -368,8 +368,8 @@ fn image_source(dom: &Dom, id: NodeId) -> Option<String> {
 /// in one of three other attributes.
 /// Each lazy-loading script has its own, such as `nitro-lazy-src`.
 fn other_lazy_source(dom: &Dom, id: NodeId) -> Option<String> {
-    let attributes = dom.element(id)?.attributes.iter();
     const OTHERS: [&str; 3] = ["data-backup", "data-echo", "data-lazyload"];
+    let attributes = dom.element(id)?.attributes.iter();
     let is_source = |name: &str| name.ends_with("src") || OTHERS.contains(&name);
     let mut named = attributes.filter(|attribute| is_source(&attribute.name.local));
     named

@@ -10,8 +10,8 @@ pub(super) fn is_never_shown(dom: &Dom, id: NodeId) -> bool {
 
 /// Whether the style sheet of a generator always hides elements of this class. Webflow hides elements with a
 /// false condition or an empty field, and the answer to a form that was not sent; Dokka hides the message
-/// that something was copied, Divi the copy of a number that it animates, Ghost the picture that an audio file
-/// does not have, and Sphinx the text of a link that covers a card.
+/// that something was copied, Divi the copy of a number that it animates, Ghost the picture that an audio
+/// file does not have, and Sphinx the text of a link that covers a card.
 fn is_hidden_by_generator(dom: &Dom, id: NodeId) -> bool {
     let is_in_form = || dom.parent(id).is_some_and(|parent| dom.has_class(parent, "w-form"));
     let has_icon = || dom.child_elements(id).any(|child| dom.has_class(child, "copy-popup-icon"));

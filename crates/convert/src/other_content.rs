@@ -50,8 +50,8 @@ fn is_surrounding(dom: &Dom, id: NodeId) -> bool {
         "status",
     ];
     let is_nested = || dom.is_in(id, &[Tag::Article, Tag::Section]);
-    // A class that only contains the word, such as `elementor-widget`, is that of any part of a page. A page of
-    // SiteOrigin consists of widgets in panels.
+    // A class that only contains the word, such as `elementor-widget`, is that of any part of a page. A page
+    // of SiteOrigin consists of widgets in panels.
     let is_widget = |class: &str| matches!(class.split(['-', '_']).next(), Some("widget" | "widgets"));
     let is_list = |class: &str| LISTS_AROUND_CONTENT.iter().any(|list| class.contains(list));
     matches!(dom.tag(id), Aside | Dialog | Form | Nav | Search)

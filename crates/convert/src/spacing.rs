@@ -32,8 +32,8 @@ fn displays(dom: &Dom, id: NodeId) -> impl Iterator<Item = &str> {
 /// two nodes. Words are separate at a `<time>`, a tooltip and a text for screen readers, and before a link in
 /// brackets, and where a price, a number or a badge meets other text ([`is_price_after`],
 /// [`is_number_of_name`], [`is_badge_beside`]). Elsewhere, a text and an element are separate only in a flex
-/// or grid container, or if the element is a title before the text (`is_lead`). For two elements, their kinds,
-/// classes and texts and the kind of their parent also decide.
+/// or grid container, or if the element is a title before the text (`is_lead`). For two elements, their
+/// kinds, classes and texts and the kind of their parent also decide.
 pub(super) fn needs_space_before(dom: &Dom, id: NodeId) -> bool {
     let Some(before) = before_without_fields(dom, id) else { return false };
     let Some(parent) = dom.parent(id) else { return false };
@@ -192,8 +192,9 @@ fn is_price_after(dom: &Dom, before: NodeId, id: NodeId) -> bool {
 }
 
 /// Whether a number at the start of a block or `<time>` is followed by a name or a sentence with a capital,
-/// and one of the two is an element: a number such as `14` before `June` in a heading, a `<time>` or a layout,
-/// or the number of a section or a clause, such as `1.2` or `(1)`, before an element, if both have a class.
+/// and one of the two is an element: a number such as `14` before `June` in a heading, a `<time>` or a
+/// layout, or the number of a section or a clause, such as `1.2` or `(1)`, before an element, if both have a
+/// class.
 fn is_number_of_name(dom: &Dom, parent: NodeId, before: NodeId, id: NodeId) -> bool {
     let ends_number = |end: char| end.is_ascii_digit() || matches!(end, ')' | '.');
     if !edge(dom, before, false).is_some_and(ends_number)
@@ -236,8 +237,8 @@ fn are_date_parts(dom: &Dom, before: NodeId, id: NodeId) -> bool {
     part(id).is_some_and(|own| part(before).is_some_and(|other| own != other))
 }
 
-/// Whether two adjacent spans are all of a list item or another layout, and are a word and a value that begins
-/// with a digit, as in opening hours. A single digit may be a part of a name.
+/// Whether two adjacent spans are all of a list item or another layout, and are a word and a value that
+/// begins with a digit, as in opening hours. A single digit may be a part of a name.
 fn are_name_and_value(dom: &Dom, parent: NodeId, before: NodeId, id: NodeId) -> bool {
     let is_other = |node: NodeId| node != before && node != id && !dom.is_blank(node);
     [before, id].iter().all(|&span| dom.tag(span) == Tag::Span)
@@ -569,6 +570,7 @@ mod tests {
     }
 
     #[test]
+    #[expect(clippy::too_many_lines, reason = "a table")]
     fn parts_of_a_word_stay_together() {
         for (html, expected) in [
             (

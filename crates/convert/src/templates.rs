@@ -9,8 +9,8 @@ use std::collections::{HashMap, HashSet};
 const MAX_ARGUMENT_BYTES: usize = 200;
 
 /// Puts the content of declarative shadow trees and of Astro's components, and the parts that React and Solid
-/// stream, where browsers show them. Other templates stay as they are. If there is a shadow tree, replaces every `<slot>` of the
-/// page with its content. Then detaches nodes that are too deep.
+/// stream, where browsers show them. Other templates stay as they are. If there is a shadow tree, replaces
+/// every `<slot>` of the page with its content. Then detaches nodes that are too deep.
 pub(super) fn show_templates(dom: &mut Dom) {
     let templates: Vec<NodeId> =
         dom.descendants(DOCUMENT).filter(|&id| dom.tag(id) == Tag::Template).collect();

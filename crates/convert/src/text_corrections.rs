@@ -219,8 +219,8 @@ pub(super) fn show_separators_of_menus(dom: &mut Dom, root: NodeId) {
 
 /// Omits a value with `aria-hidden` beside the same value for screen readers, such as `$9` and `9 dollars`.
 /// The other value is the element before or after it, or the last child of the element before. Adjacent
-/// inline elements with `aria-hidden`, such as both prices of a range, count as one value. Separates the two by a
-/// space if they differ and are adjacent.
+/// inline elements with `aria-hidden`, such as both prices of a range, count as one value. Separates the two
+/// by a space if they differ and are adjacent.
 pub(super) fn merge_spoken_copies(dom: &mut Dom, root: NodeId) {
     let hidden = |id: &NodeId| dom.attribute(*id, "aria-hidden") == Some("true");
     let (mut copies, mut joined) = (Vec::new(), Vec::new());
