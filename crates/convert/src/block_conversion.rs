@@ -109,7 +109,8 @@ impl Converter<'_> {
         match dom.tag(id) {
             _ if let Some(level) = heading_level(dom, id) => self.append_heading(id, level, out),
             _ if let Some(rows) = table::read_grid(dom, id) => self.append_grid(&rows, out),
-            Tag::Blockquote => {
+            // Scribble indents code with quotes.
+            Tag::Blockquote if !dom.has_class(id, "SCodeFlow") => {
                 let blocks = self.blocks_in(id);
                 out.extend((!blocks.is_empty() || self.mode.is_exact).then_some(Block::Quote(blocks)));
             }

@@ -44,6 +44,9 @@ const CODE_TABLES: &[&str] = &[
     "js-file-line-container",
 ];
 
+/// Classes of tables in which Scribble, the documentation tool of Racket, writes a line of code in each row.
+const LINE_TABLES: &[&str] = &["RktBlk", "SVerbatim"];
+
 /// Classes of `<div>` elements that contain code and no `<pre>`: those of CodeMirror, LaTeXML, Quill and
 /// Redoc.
 const CODE_BLOCKS: &[&str] =
@@ -65,6 +68,7 @@ pub(super) fn is_code_block(dom: &Dom, id: NodeId) -> bool {
             let is_inline = |d| !dom.tag(d).is_block() && dom.tag(d) != Tag::Button;
             dom.has_class_in(id, CODE_BLOCKS)
                 || is_diagram(dom, id)
+                || is_code_with_breaks(dom, id)
                 || is_pasted_code(dom, id)
                 // Doxygen marks code blocks with the class `fragment`, and Writerside with `code-block`.
                 || dom.has_class(id, "fragment") && only_lines()
@@ -83,6 +87,36 @@ pub(super) fn is_code_block(dom: &Dom, id: NodeId) -> bool {
         }
         _ => false,
     }
+}
+
+/// Whether an element is a `<div>` in which TeX4ht or coqdoc writes code with `<br>` at the ends of lines and
+/// with no-break spaces: it has only text, line breaks and inline elements.
+fn is_code_with_breaks(dom: &Dom, id: NodeId) -> bool {
+    let is_token = |d| dom.has_class(d, "id") && dom.has_attribute(d, "title");
+    dom.tag(id) == Tag::Div
+        && (dom.has_class(id, "verbatim") || dom.has_class(id, "code") && dom.descendants(id).any(is_token))
+        && !dom.is_blank(id)
+        && dom.descendants(id).all(|d| !dom.tag(d).is_block() && dom.tag(d) != Tag::Button)
+}
+
+/// The text of such an element. As in browsers, white space in the HTML is one space, and none at the ends of
+/// lines.
+fn text_with_breaks(dom: &Dom, root: NodeId) -> String {
+    let mut text = String::new();
+    for id in dom.descendants(root) {
+        if dom.tag(id) == Tag::Br {
+            text.push('\n');
+        }
+        for c in dom.text(id).unwrap_or_default().chars() {
+            if !c.is_ascii_whitespace() {
+                text.push(c);
+            } else if !text.is_empty() && !text.ends_with([' ', '\n']) {
+                text.push(' ');
+            }
+        }
+    }
+    let lines: Vec<&str> = text.lines().map(str::trim_end).collect();
+    lines.join("\n").replace('\u{a0}', " ").trim_matches('\n').to_owned()
 }
 
 /// Whether an element is a `<div>` with lines of code as Visual Studio Code writes them to the clipboard: its
@@ -154,6 +188,7 @@ fn is_code_table(dom: &Dom, id: NodeId) -> bool {
     };
     let is_line = |d| dom.tag(d) == Tag::Td && dom.has_class_in(d, &["blob-code", "lines-code"]);
     dom.has_class_in(id, CODE_TABLES)
+        || dom.has_class_in(id, LINE_TABLES)
         || is_gutter()
         || dom.descendants(id).take(8).any(is_line)
         || dom.parent(id).is_some_and(|p| {
@@ -179,6 +214,9 @@ pub(super) fn code_text(dom: &Dom, root: NodeId) -> String {
         let parts = dom.outermost(root, |id| id == editor || !frame.contains(&id));
         parts.into_iter().filter(|&part| part != editor).for_each(|part| dom.skip(part, Rule::NotCode));
         return code_text(dom, editor);
+    }
+    if is_code_with_breaks(dom, root) {
+        return text_with_breaks(dom, root);
     }
     let mut text = String::new();
     let (is_diff, is_pasted) = (is_diff(dom, root), is_pasted_code(dom, root));
@@ -234,9 +272,17 @@ pub(super) fn code_text(dom: &Dom, root: NodeId) -> String {
         }
         next = dom.following(id, root, is_skipped);
     }
+    if dom.has_class_in(root, LINE_TABLES) {
+        text = text.replace('\u{a0}', " ");
+    }
     let text = remove_invisible(&text.replace("\r\n", "\n")).into_owned();
+    without_blank_ends(dom, root, &text)
+}
+
+/// The code without the blank lines that highlighters add around it, as [`code_text`] describes.
+fn without_blank_ends(dom: &Dom, root: NodeId, text: &str) -> String {
     if is_plain(dom, root) && !text.trim().is_empty() {
-        return text.strip_suffix('\n').unwrap_or(&text).to_owned();
+        return text.strip_suffix('\n').unwrap_or(text).to_owned();
     }
     let start = text.char_indices().find(|(_, c)| !c.is_whitespace()).map_or(0, |(at, _)| at);
     let start = text[..start].rfind('\n').map_or(0, |at| at + 1);
@@ -244,7 +290,7 @@ pub(super) fn code_text(dom: &Dom, root: NodeId) -> String {
     let end = text[end..].find('\n').map_or(text.len(), |at| end + at);
     let text = &text[start.min(end)..end];
     // A `<pre>`, the fragments of Doxygen and pasted blocks keep their indentation.
-    let is_exact = dom.tag(root) == Tag::Pre || dom.has_class(root, "fragment") || is_pasted;
+    let is_exact = dom.tag(root) == Tag::Pre || dom.has_class(root, "fragment") || is_pasted_code(dom, root);
     if is_exact { text.to_owned() } else { text.trim().to_owned() }
 }
 
@@ -393,7 +439,9 @@ fn is_only_code(dom: &Dom, id: NodeId) -> bool {
 /// elements with a class of [`LINES`], which contain code. With only `data-line-number`, an element is also
 /// code if it has a line break, or if it is all of its line and shows another number or nothing.
 fn is_marked_line_number(dom: &Dom, id: NodeId) -> bool {
-    let is_named = dom.has_class_in(id, LINE_NUMBERS);
+    let is_listing = |p| dom.has_class(p, "lstlisting");
+    let is_named = dom.has_class_in(id, LINE_NUMBERS)
+        || dom.has_class(id, "label") && dom.parent(id).is_some_and(is_listing);
     if !is_named && !dom.has_attribute(id, "data-line-number") || dom.has_class_in(id, LINES) {
         return false;
     }
@@ -455,6 +503,9 @@ fn declared_language(dom: &Dom, root: NodeId) -> String {
     let labeled = || normalize_language(&dom.collapsed_text(label()?));
     if dom.has_class(root, JSON_TREE) {
         return "json".to_owned();
+    }
+    if dom.has_class(root, "RktBlk") {
+        return "racket".to_owned();
     }
     candidates.find_map(|id| element_language(dom, id)).or_else(labeled).unwrap_or_default()
 }
@@ -633,6 +684,41 @@ mod tests {
             let dom = parse(&format!("<div style=\"{style}\">{lines}</div>"));
             let found = dom.descendants(DOCUMENT).any(|id| is_code_block(&dom, id));
             assert_eq!(found, is_code, "{style} {lines}");
+        }
+    }
+
+    #[test]
+    fn code_with_line_breaks_instead_of_lines_is_code() {
+        for (html, expected) in [
+            (
+                "<div class=verbatim>let a&nbsp;=&nbsp;1\n&nbsp;<br />&nbsp;&nbsp;let <i>b</i>\n</div>",
+                "let a = 1\n  let b",
+            ),
+            (
+                "<div class=code>\n<span class=id title=keyword>Lemma</span> x.<br/>\n&nbsp;&nbsp;auto.<br/></div>",
+                "Lemma x.\n  auto.",
+            ),
+            (
+                "<table class=RktBlk><tr><td>(f<span>&nbsp;</span>x)<tr><td><span>&nbsp;&nbsp;</span>y<tr><td><p>1</p></table>",
+                "(f x)\n  y\n1",
+            ),
+            (
+                "<pre class=lstlisting><span class=label><a id=x></a><span>1</span></span>a=1\n<span class=label>2</span>b</pre>",
+                "a=1\nb",
+            ),
+            ("<pre><span class=label>1</span>a</pre>", "1a"),
+        ] {
+            assert_eq!(code(html).1, expected, "{html}");
+        }
+        for (html, expected) in [
+            ("<div class=code>Use<br>OAK9</div>", "Use  \nOAK9\n"),
+            ("<div class=verbatim><p>a</p><p>b</p></div>", "a\n\nb\n"),
+            (
+                "<blockquote class=SCodeFlow><table class=RktBlk><tr><td>a</table></blockquote>",
+                "```racket\na\n```\n",
+            ),
+        ] {
+            assert_eq!(super::super::tests::markdown(html), expected, "{html}");
         }
     }
 
