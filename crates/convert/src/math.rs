@@ -4,6 +4,7 @@ use super::dom::{DOCUMENT, Dom, NodeId, Tag, clip, collapse};
 use super::inline::Inline;
 use super::markdown_block::Block;
 use super::mathml::{is_group, mathml_to_tex};
+use super::parse::parse;
 
 /// A formula in the page.
 #[derive(Debug, PartialEq)]
@@ -37,6 +38,7 @@ pub(super) fn read_formula(dom: &Dom, id: NodeId) -> Option<Formula> {
             let tex = tex_annotation(dom, id).or_else(attribute).unwrap_or_else(|| mathml_to_tex(dom, id));
             (clean_tex(&tex)?, dom.attribute(id, "display") == Some("block"))
         }
+        Tag::Img => return read_image(dom, id),
         Tag::Script => {
             let rest = dom.attribute(id, "type")?.strip_prefix("math/tex")?;
             (clean_tex(without_cdata(&dom.text_content(id)))?, rest.contains("display"))
@@ -180,6 +182,46 @@ fn editor_formula(dom: &Dom, id: NodeId) -> Option<String> {
     let is_math = dom.attribute(id, "data-type").is_some_and(|kind| kind.ends_with("-math"));
     let name = if dom.has_class(id, "ql-formula") { "data-value" } else { "data-latex" };
     dom.attribute(id, name).filter(|_| is_math || name == "data-value").map(str::to_owned)
+}
+
+/// The formula that an image shows: the TeX in the address of a service that draws formulas, or the MathML
+/// that MathType adds, or the description of an image whose class says that it is a formula. `None` if the
+/// description is not TeX.
+fn read_image(dom: &Dom, id: NodeId) -> Option<Formula> {
+    const CLASSES: [&str; 4] = ["latex", "math", "ql-img-inline-formula", "ql-img-displayed-equation"];
+    let is_marked = || dom.has_class_in(id, &CLASSES) || dom.has_attribute(id, "eeimg");
+    let alt =
+        || dom.first_attribute(id, &["alt"]).filter(|alt| is_marked() && is_tex(alt)).map(str::to_owned);
+    let mathml = dom.attribute(id, "data-mathml").map(|text| {
+        let text = text.replace('«', "<").replace('»', ">").replace('¨', "\"").replace('§', "&");
+        let dom = parse(&text);
+        dom.find(DOCUMENT, Tag::Math).and_then(|math| read_formula(&dom, math)).map(|formula| formula.tex)
+    });
+    let address = || tex_in_address(dom.attribute(id, "src")?);
+    let tex = mathml.flatten().or_else(address).or_else(alt)?;
+    Some(Formula { tex: clean_tex(&tex)?, is_display: dom.has_class(id, "ql-img-displayed-equation") })
+}
+
+/// The TeX in the address of an image that CodeCogs, Google Charts, WordPress.com or Zhihu draws. `None` for
+/// other addresses.
+fn tex_in_address(address: &str) -> Option<String> {
+    let (page, query) = clip(address, 4000).split_once('?')?;
+    let decode = |query: &str, name: &str| {
+        let mut pairs = url::form_urlencoded::parse(query.as_bytes());
+        pairs.find(|(own, _)| own == name).map(|(_, value)| value.into_owned())
+    };
+    let name = match page.split_once("://")?.1 {
+        // The whole query is TeX, in which `+` is no space.
+        page if page.starts_with("latex.codecogs.com/") => {
+            let query = query.replace("&space;", "%20").replace('+', "%2B").replace('&', "%26");
+            return decode(&format!("tex={}", query.replace('=', "%3D")), "tex");
+        }
+        page if page.starts_with("chart.") && query.contains("cht=tx") => "chl",
+        page if page.ends_with("wp.com/latex.php") => "latex",
+        "www.zhihu.com/equation" => "tex",
+        _ => return None,
+    };
+    decode(query, name)
 }
 
 /// Whether a text alternative of MathML is TeX: it has commands or scripts, or no word of four letters or
@@ -398,6 +440,26 @@ mod tests {
         for (html, expected) in [
             ("<span class=ql-formula data-value='e=mc^2'><i></i></span>", Some(("e=mc^2", false))),
             ("<span data-type=inline-math data-latex=a_1></span>", Some(("a_1", false))),
+            (
+                "<img src='https://latex.codecogs.com/svg.image?E%3Dmc%5E2&space;+1'>",
+                Some(("E=mc^2 +1", false)),
+            ),
+            (
+                "<img src='https://chart.apis.google.com/chart?cht=tx&chl=%5Calpha%2B1'>",
+                Some(("\\alpha+1", false)),
+            ),
+            (
+                "<img src='https://s0.wp.com/latex.php?latex=E%3Dmc%5E2&bg=fff' alt=x>",
+                Some(("E=mc^2", false)),
+            ),
+            ("<img class=math src=/a.png alt='\\sum_k r_k'>", Some(("\\sum_k r_k", false))),
+            ("<img class=ql-img-displayed-equation src=/a.png alt='a^2'>", Some(("a^2", true))),
+            (
+                "<img data-mathml='«math»«msup»«mi»x«/mi»«mn»2«/mn»«/msup»«/math»' alt='x squared'>",
+                Some(("x^{2}", false)),
+            ),
+            ("<img class=math src=/a.png alt='A formula'>", None),
+            ("<img src='https://chart.apis.google.com/chart?cht=p&chl=a' alt='a_b'>", None),
             ("<div data-type=block-math data-latex=a_1></div>", Some(("a_1", true))),
             (
                 "<div class=latex-rendered data-attrs='{\"persistentExpression\":\"a_1\"}'></div>",
