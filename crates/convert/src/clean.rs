@@ -726,6 +726,7 @@ mod tests {
             "<a class=b href=#>q</a><div hidden>a</div>",
             "<b>q</b><section class=tab-pane hidden>a</section>",
             "<p>q<div itemprop=acceptedAnswer hidden><p itemprop=text hidden>a</div>",
+            "<p><a href=#>q</a><span class=MCExpandingBody style=display:none>a</span>",
         ] {
             assert_eq!(visible(html, false), "qa", "{html}");
         }
@@ -737,6 +738,7 @@ mod tests {
             "<a href='#p'>q</a><div id=p role=menu hidden>a</div>",
             "<a href='#p'>q</a><div id=p style=display:none><a href=/x>a</a></div>",
             "<p>q</p><div x-show=open style=display:none role=dialog>a</div>",
+            "<p>q<span class=x-body style=display:none>a</span>",
             "<p>q</p><div v-show=loading style=display:none>Loading</div>",
             "<form><button onclick=\"show('p')\">q</button><p id=p hidden>a</p></form>",
             "<form>q<button></button><p x-show=sent style=display:none>Sent</p></form>",
