@@ -352,7 +352,7 @@ impl Converter<'_> {
     /// one before any text or list in it. A mixed checkbox counts as unchecked. `None` without a checkbox.
     pub(super) fn checkbox_state(&self, item: NodeId) -> Option<bool> {
         let dom = self.dom;
-        // Rich-text editors mark the list item itself, not an element inside it.
+        // Rich-text editors mark the list item itself, not an element inside it; Evernote with a style.
         let is_checkbox = dom.attribute(item, "role").is_some_and(|role| role.ends_with("checkbox"));
         let state = dom
             .attribute(item, "data-checked")
@@ -363,6 +363,10 @@ impl Converter<'_> {
             Some("true" | "checked") => return Some(true),
             Some("false" | "mixed" | "unchecked") => return Some(false),
             _ => {}
+        }
+        // Zim marks it with a class.
+        if dom.has_class_in(item, &["checked-box", "unchecked-box"]) {
+            return Some(dom.has_class(item, "checked-box"));
         }
         // Confluence marks the list item itself with `data-inline-task-id`.
         if dom.has_attribute(item, "data-inline-task-id") {

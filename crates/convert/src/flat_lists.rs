@@ -338,6 +338,10 @@ mod tests {
             ("<li style='--en-checked:true;'>a", "- [x] a\n"),
             ("<li data-checked>a", "- a\n"),
             ("<li aria-checked=true>a", "- a\n"),
+            ("<li style='--en-checked:false;'>a", "- [ ] a\n"),
+            ("<li class=unchecked-box>a", "- [ ] a\n"),
+            ("<li class=checked-box>a", "- [x] a\n"),
+            ("<li class=box style='--en-todo:true'>a", "- a\n"),
         ] {
             assert_eq!(markdown(&format!("<ul>{item}</ul>")), expected, "{item}");
         }
