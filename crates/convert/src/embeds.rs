@@ -91,7 +91,8 @@ fn find_embed(dom: &Dom, id: NodeId) -> Option<Embed> {
     }
     let title = || dom.first_attribute(id, &TITLES).map(str::to_owned);
     let embed = |element, address| Embed { element, address, title: title() };
-    let found = video_by_id(dom, id)
+    let found = player_page(dom, id)
+        .or_else(|| video_by_id(dom, id))
         .map(|address| embed("iframe", address))
         .or_else(|| own_address(dom, id).map(|(element, address)| embed(element, address)))
         .or_else(|| embedded_html(dom, id))
@@ -115,6 +116,19 @@ fn page_of_script(source: &str) -> Option<Embed> {
     let title = query.split('&').find_map(|pair| pair.strip_prefix("file=")).map(str::to_owned);
     let scheme = if scheme.is_empty() { "https:" } else { scheme };
     is_page.then(|| Embed { element: "iframe", address: format!("{scheme}//{page}"), title })
+}
+
+/// The page with the player of a video that the script of Wistia or Mux shows in an element, by its id.
+fn player_page(dom: &Dom, id: NodeId) -> Option<String> {
+    let (host, video) = match dom.name(id) {
+        "mux-player" => ("player.mux.com", dom.first_attribute(id, &["playback-id"])?),
+        "wistia-player" => ("fast.wistia.net/embed/iframe", dom.first_attribute(id, &["media-id"])?),
+        _ => {
+            let video = dom.classes(id).find_map(|class| class.strip_prefix("wistia_async_"))?;
+            ("fast.wistia.net/embed/iframe", video)
+        }
+    };
+    video.bytes().all(|b| b.is_ascii_alphanumeric()).then(|| format!("https://{host}/{video}"))
 }
 
 /// The address of a video on YouTube or Vimeo whose id or address is in an attribute. An id counts only if
@@ -189,7 +203,8 @@ fn own_address(dom: &Dom, id: NodeId) -> Option<(&'static str, String)> {
             let address = address_in(&["data-url", "data-src", "data-href"])?;
             let words: Vec<&str> =
                 dom.classes(id).take(20).flat_map(|class| class.split(['-', '_'])).collect();
-            let is_widget = words.iter().any(|w| matches!(*w, "embed" | "widget" | "player" | "video"));
+            let is_widget =
+                words.iter().any(|w| matches!(*w, "embed" | "widget" | "player" | "video" | "fb"));
             #[rustfmt::skip]
             let is_other = words.iter().any(|w| matches!(
                 *w, "share" | "sharing" | "social" | "like" | "comments" | "bg" | "background" | "captcha" | "recaptcha"
@@ -298,6 +313,18 @@ mod tests {
                 "<amp-video src=/a.mp4></amp-video><hls-video src=/b.m3u8 title=c></hls-video>",
                 "[Video](/a.mp4) [c](/b.m3u8)\n",
             ),
+            (
+                "<mux-player playback-id=a1 title=Talk></mux-player> <wistia-player media-id=b2></wistia-player>",
+                "[Talk](https://player.mux.com/a1) [Embedded page](https://fast.wistia.net/embed/iframe/b2)\n",
+            ),
+            (
+                "<div class='wistia_embed wistia_async_b2'></div>",
+                "[Embedded page](https://fast.wistia.net/embed/iframe/b2)\n",
+            ),
+            (
+                "<div class=fb-post data-href=https://www.facebook.com/a/posts/1></div>",
+                "[Embedded page](https://www.facebook.com/a/posts/1)\n",
+            ),
             ("<model-viewer src=/a.glb alt='A chair'></model-viewer>", "[A chair](/a.glb)\n"),
             ("<lottie-player src=/a.json aria-label=b></lottie-player>", "[b](/a.json)\n"),
             (
@@ -330,6 +357,8 @@ mod tests {
             "<link rel=canonical href=https://a.example/b><a href=/b>a</a><div class=x-widget data-url=https://a.example/b></div>",
             "<a href=/b>a</a><div class=widget data-url=/b></div><x-icon src=/a.svg></x-icon>",
             "<a href=/b>a</a><div data-id=abcdefghijk></div><div class=youtube data-id='a b c d'></div>",
+            "<a href=/b>a</a><div class=fb-like data-href=https://a.example/b></div><mux-player></mux-player>",
+            "<a href=/b>a</a><div class='wistia_async_b/2'></div>",
             "<a href=/b>a</a><div data-settings='{\"youtube\":'></div><div data-html='a<b'></div>",
             "<a href=/b>a</a><script src=https://a.example/1.js></script><script src=https://gist.github.com/.js></script>",
             // Ids of page builders and menus, and parts of the page that a script loads later.
