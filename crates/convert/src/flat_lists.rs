@@ -8,8 +8,9 @@ use super::omission_rule::Rule;
 use super::phrasing::Converter;
 use std::iter::Peekable;
 
-/// The deepest level of a list in Word.
-const MAX_LEVEL: usize = 9;
+/// The deepest level of a list: twice the number of levels in Word, because [`mark_filtered_items`] counts
+/// levels by their indents of a quarter or half an inch.
+const MAX_LEVEL: usize = 18;
 
 /// An element that is shown as an item of a list at some level.
 pub(super) struct FlatItem {
@@ -36,59 +37,21 @@ impl Converter<'_> {
     }
 
     /// Reads a paragraph as an item of a Word list; `None` for other paragraphs, and if the first ten nodes
-    /// in it have no marker. Word's format "Web Page, Filtered" has no styles for lists
-    /// ([`Self::filtered_item`]).
+    /// in it have no marker.
     fn word_item(&self, id: NodeId) -> Option<FlatItem> {
         let dom = self.dom;
         let style = dom.attribute(id, "style")?;
-        let Some((_, list)) = style.split_once("mso-list:") else { return self.filtered_item(id) };
+        let (_, list) = style.split_once("mso-list:")?;
         let digits = list.split(';').next()?.split_once("level")?.1;
-        let level = digits.chars().next()?.to_digit(10)? as usize;
+        let level = digits.split(|c: char| !c.is_ascii_digit()).next()?.parse().ok()?;
         let is_marker = |&d: &NodeId| {
             dom.attribute(d, "style").is_some_and(|s| s.replace(' ', "").contains("mso-list:Ignore"))
         };
         let marker = dom.descendants(id).take(10).find(is_marker)?;
         let number = marker_number(&dom.collapsed_text(marker)).map(str::to_owned);
         let begins_list = number.as_deref().is_some_and(is_first);
-        let (level, number) = (level.clamp(1, MAX_LEVEL), number.as_deref().map(number_of));
+        let (level, number) = (usize::clamp(level, 1, MAX_LEVEL), number.as_deref().map(number_of));
         Some(FlatItem { level, number, marker: Some(marker), begins_list, element: id })
-    }
-
-    /// Reads a list paragraph of Word's filtered format: its first line begins to the left of the others with
-    /// a marker, which is all of the first text in it, and with spaces in another font. The left margin is
-    /// half an inch for each level.
-    fn filtered_item(&self, id: NodeId) -> Option<FlatItem> {
-        const BULLETS: [&str; 9] = ["·", "o", "§", "Ø", "ü", "•", "-", "–", "v"];
-        let dom = self.dom;
-        let is_list = dom.classes(id).any(|class| class.starts_with("MsoListParagraph"));
-        if !is_list || !dom.style(id, "text-indent")?.starts_with('-') {
-            return None;
-        }
-        let is_spacer = |&d: &NodeId| dom.style(d, "font").is_some_and(|font| font.ends_with("7.0pt"));
-        let spacer = dom.descendants(id).take(10).find(is_spacer)?;
-        let text = dom.descendants(id).take(10).find(|&d| dom.text(d).is_some() && !dom.is_blank(d))?;
-        let marker = dom.text_content(text);
-        let number = marker_number(marker.trim());
-        if number.is_none_or(|number| number.len() > 4) && !BULLETS.contains(&marker.trim()) {
-            return None;
-        }
-        // The marker and the spaces are in one element, or the marker is directly before the spaces.
-        let marker = dom.parent(spacer).filter(|&parent| parent != id).unwrap_or(text);
-        let margin = dom.style(id, "margin-left").unwrap_or_default();
-        let inches =
-            |unit: &str, count: f32| margin.strip_suffix(unit)?.parse::<f32>().ok().map(|n| n / count);
-        let inches = inches("in", 1.0).or_else(|| inches("pt", 72.0)).or_else(|| inches("cm", 2.54));
-        let inches = inches.unwrap_or(0.5);
-        let level = (1..MAX_LEVEL).zip(1_u8..).find(|&(_, level)| inches < f32::from(level) / 2.0 + 0.25);
-        let begins_list = number.is_some_and(is_first);
-        let number = number.map(number_of);
-        Some(FlatItem {
-            level: level.map_or(MAX_LEVEL, |(level, _)| level),
-            number,
-            marker: Some(marker),
-            begins_list,
-            element: id,
-        })
     }
 
     /// Appends consecutive items as nested lists, without their markers.
@@ -131,10 +94,6 @@ impl Converter<'_> {
             }
             let mut blocks = self.blocks_in(item.element);
             self.skipped.set(outer);
-            if let Some(Block::Paragraph(first)) = blocks.first_mut().filter(|_| item.marker.is_some()) {
-                // Word sets the text apart from the marker with these spaces.
-                *first = first.trim_start_matches(['\u{a0}', ' ']).to_owned();
-            }
             if let Some((link, address)) = self.card_link(item.element) {
                 self.link_card(link, &address, &mut blocks);
             }
@@ -145,6 +104,47 @@ impl Converter<'_> {
         }
         out.extend(list.map(Block::List));
     }
+}
+
+/// Gives the items of lists in Word's format "Web Page, Filtered" the styles that the format removes: the
+/// level to the paragraph, and that of a marker to a new element around the marker and the space after it.
+pub(super) fn mark_filtered_items(dom: &mut Dom, root: NodeId) {
+    let paragraphs = dom.descendants(root).filter(|&id| dom.tag(id) == Tag::P);
+    let items: Vec<_> = paragraphs.filter_map(|id| Some((id, filtered_marker(dom, id)?))).collect();
+    for (id, [marker, space]) in items {
+        // `MsoListParagraph` has a margin of half an inch in the style sheet.
+        let level = dom.style(id, "margin-left").and_then(quarter_inches).unwrap_or(2).max(1);
+        dom.set_attribute(id, "style", &format!("mso-list:level{level}"));
+        let element = dom.push_element("span", &[("style", "mso-list:Ignore")]);
+        dom.insert_before(marker, element);
+        dom.append(element, marker);
+        dom.append(element, space);
+    }
+}
+
+/// The marker of an item in Word's filtered format, and the space after it. The paragraph has a negative
+/// indent, and its first text is the marker before no-break spaces of 7 points. A marker is one character
+/// other than a digit, or a number or letters with a dot or bracket behind them. `None` for other paragraphs.
+fn filtered_marker(dom: &Dom, id: NodeId) -> Option<[NodeId; 2]> {
+    dom.style(id, "text-indent").filter(|indent| indent.starts_with('-'))?;
+    let mut texts = dom.descendants(id).take(10).filter(|&d| dom.text(d).is_some());
+    let marker = texts.find(|&text| !dom.is_blank(text))?;
+    let space = texts.next().filter(|&space| dom.is_blank(space))?;
+    let font = dom.attribute(dom.parent(space)?, "style")?.replace(' ', "");
+    let text = dom.collapsed_text(marker);
+    let is_number = |number: &str| number.len() <= 5 && number.bytes().all(|b| b.is_ascii_alphanumeric());
+    let is_bullet = text.chars().count() == 1 && !text.starts_with(|c: char| c.is_ascii_digit());
+    let is_marker = marker_number(&text).map_or(is_bullet, is_number);
+    (font.starts_with("font:7.0pt") && is_marker).then_some([marker, space])
+}
+
+/// A length in inches, centimeters or points of CSS as the nearest number of quarter inches; 0 for a negative
+/// length. `None` for other units and for more than 63 inches.
+fn quarter_inches(length: &str) -> Option<u8> {
+    let units = [("in", 4.0), ("cm", 4.0 / 2.54), ("pt", 4.0 / 72.0)];
+    let (number, quarters) = units.iter().find_map(|(unit, q)| Some((length.strip_suffix(unit)?, q)))?;
+    let quarters = number.parse::<f64>().ok()? * quarters;
+    (0..u8::MAX).find(|&count| quarters < f64::from(count) + 0.5)
 }
 
 /// Reads a list whose items have levels or kinds of their own, a list of one level, or one of several lists
@@ -266,22 +266,50 @@ mod tests {
     }
 
     #[test]
-    fn filtered_lists_of_word_are_lists() {
-        let space = "<span style='font:7.0pt \"Times New Roman\"'>&nbsp;&nbsp;&nbsp; </span>";
-        let bullet = |margin: &str, text: &str| {
-            format!(
-                "<p class=MsoListParagraphCxSpFirst style='margin-left:{margin};text-indent:-.25in'>\
-                 <span style='font-family:Symbol'>·{space}</span>{text}</p>"
-            )
+    fn paragraphs_of_filtered_exports_of_word_are_lists() {
+        let space = "<span style='font:7.0pt \"Times New Roman\"'>&nbsp;&nbsp; </span>";
+        let item = |style: &str, start: &str, text: &str| {
+            format!("<p class=MsoListParagraph style='text-indent:-.25in;{style}'>{start}{text}</p>\n")
         };
-        let html = bullet(".5in", "a") + &bullet("1.0in", "b") + &bullet("36.0pt", "<b>c</b>");
-        assert_eq!(markdown(&html), "- a\n  - b\n- **c**\n");
-        let numbered = |number: u32| {
-            format!("<p class=MsoListParagraph style='text-indent:-.25in'>{number}.{space}a</p>")
-        };
-        assert_eq!(markdown(&(numbered(1) + &numbered(2))), "1. a\n2. a\n");
-        let plain = "<p class=MsoListParagraph style='text-indent:-.25in'>a</p>";
-        assert_eq!(markdown(plain), "a\n");
+        let bullet = |sign: &str| format!("<span style='font-family:Symbol'>{sign}{space}</span>");
+        let number = |number: &str| format!("{number}{space}");
+        for (items, expected) in [
+            (
+                vec![
+                    ("", bullet("·"), "a <b>b</b>"),
+                    ("margin-left:1.0in", bullet("o"), "c"),
+                    ("", bullet("\u{f0b7}"), "d"),
+                ],
+                "- a **b**\n  - c\n- d\n",
+            ),
+            (
+                vec![
+                    ("", number("1."), "a"),
+                    ("margin-left:72.0pt", number("a)"), "b"),
+                    ("margin-left:1.27cm", number("2."), "c"),
+                ],
+                "1. a\n   1. b\n2. c\n",
+            ),
+            (vec![("", number("<b>iv)"), "</b>a")], "1. a\n"),
+            // The text beside the marker stays, and the levels of an outline differ by about a quarter inch.
+            (vec![("", number("<b>2."), "a</b> b")], "2. **a** b\n"),
+            (
+                vec![("margin-left:.25in", number("1."), "a"), ("margin-left:.55in", number("1.1."), "b")],
+                "1. a\n   1. b\n",
+            ),
+            // These paragraphs are not items.
+            (
+                vec![("", number("[1]"), "a"), ("", number("1.1"), "b")],
+                "[1]\u{a0}\u{a0} a\n\n1.1\u{a0}\u{a0} b\n",
+            ),
+            (vec![("text-indent:0", "1. ".to_owned(), "a"), ("", "· ".to_owned(), "b")], "1\\. a\n\n· b\n"),
+            (vec![("", number("Article I."), "a")], "Article I.\u{a0}\u{a0} a\n"),
+        ] {
+            let html: String = items.iter().map(|(style, start, text)| item(style, start, text)).collect();
+            assert_eq!(markdown(&format!("<p>x</p>{html}<p>y")), format!("x\n\n{expected}\ny\n"), "{html}");
+        }
+        let plain = item("", &number("1."), "a").replace("text-indent", "x");
+        assert_eq!(markdown(&plain), "1.\u{a0}\u{a0} a\n");
     }
 
     #[test]

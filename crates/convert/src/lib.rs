@@ -242,6 +242,7 @@ pub fn convert(html: &str, options: &Options) -> Converted {
         main_content::isolate_region(&mut dom, &mut titles, is_home)
     };
     marked_tables::mark_tables(&mut dom, root);
+    word_list::mark_filtered_items(&mut dom, root);
     main_content::remove_navigation(&mut dom, root, is_fragment);
     metadata.title = titles.choose(&dom, root, is_home, options.has_common_title);
     let metadata = if is_fragment { Metadata::default() } else { metadata };
@@ -271,8 +272,8 @@ pub fn convert(html: &str, options: &Options) -> Converted {
         markdown_document::add_link(&mut blocks, target);
         markdown = writer::write_markdown(&blocks, limit);
     }
-    let is_truncated = dom.is_truncated || markdown.len() > limit;
     Converted {
+        is_truncated: dom.is_truncated || markdown.len() > limit,
         metadata,
         embedded,
         forms,
@@ -282,7 +283,6 @@ pub fn convert(html: &str, options: &Options) -> Converted {
         has_title_as_heading,
         is_selected,
         page_letters,
-        is_truncated,
         loss,
         omissions,
     }
