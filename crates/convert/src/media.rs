@@ -337,8 +337,8 @@ fn is_repeated_beside(dom: &Dom, id: NodeId, alt: &str) -> bool {
 }
 
 /// The address of an image: from an attribute in [`LAZY_SOURCES`], else from `src`, else the largest in
-/// `srcset` or in the first `<source>` of its `<picture>`, else, without a `src`, from another attribute
-/// whose name ends with `src`. Ignores placeholders; a `src` that may be one comes last.
+/// `srcset` or in the first `<source>` of its `<picture>`, else, without a `src`, from another attribute for
+/// lazy loading. Ignores placeholders; a `src` that may be one comes last.
 fn image_source(dom: &Dom, id: NodeId) -> Option<String> {
     let plain = dom.first_attribute(id, &["src"]).filter(|s| !is_placeholder_image(s));
     let mut lazy = LAZY_SOURCES.iter().filter_map(|name| dom.first_attribute(id, &[name]));
@@ -353,9 +353,9 @@ fn image_source(dom: &Dom, id: NodeId) -> Option<String> {
         };
         own.or_else(in_picture).and_then(largest_candidate)
     };
-    let is_small =
-        dom.has_class_in(id, &["lazy", "lazyload"]) || plain.is_some_and(|p| p.contains("placeholder"));
-    let other = || other_lazy_source(dom, id).filter(|_| plain.is_none());
+    let is_doubtful = plain.is_some_and(may_be_placeholder);
+    let is_small = dom.has_class_in(id, &["lazy", "lazyload"]) || is_doubtful;
+    let other = || other_lazy_source(dom, id).filter(|_| plain.is_none() || is_doubtful);
     let plain = || plain.map(str::to_owned);
     lazy.map(str::to_owned)
         .or_else(|| plain().filter(|_| !is_small))
@@ -365,16 +365,24 @@ fn image_source(dom: &Dom, id: NodeId) -> Option<String> {
 }
 
 /// The first address ([`is_image_address`]) in an attribute, other than `src`, whose name ends with `src`, or
-/// in one of three other attributes.
-/// Each lazy-loading script has its own, such as `nitro-lazy-src`.
+/// in a `data-` attribute with the address of an image file. Each lazy-loading script has its own, such as
+/// `nitro-lazy-src` and `data-echo`. Skips the names of images for zooming and of pages.
 fn other_lazy_source(dom: &Dom, id: NodeId) -> Option<String> {
-    const OTHERS: [&str; 3] = ["data-backup", "data-echo", "data-lazyload"];
+    const OTHERS: [&str; 5] = ["zoom", "hover", "page", "resource", "link"];
+    const FILES: [&str; 7] = [".jpg", ".jpeg", ".png", ".gif", ".webp", ".avif", ".svg"];
+    let is_file = |value: &str| {
+        let path = value.split(['?', '#']).next().unwrap_or_default().to_ascii_lowercase();
+        FILES.iter().any(|end| path.ends_with(end))
+    };
     let attributes = dom.element(id)?.attributes.iter();
-    let is_source = |name: &str| name.ends_with("src") || OTHERS.contains(&name);
-    let mut named = attributes.filter(|attribute| is_source(&attribute.name.local));
-    named
-        .find(|a| &*a.name.local != "src" && !a.value.contains(' ') && is_image_address(a.value.trim()))
-        .map(|a| a.value.trim().to_owned())
+    let mut addresses = attributes.filter(|attribute| {
+        let (name, value) = (&*attribute.name.local, attribute.value.trim());
+        let is_named = name.ends_with("src") && name != "src";
+        let is_data =
+            || name.starts_with("data-") && is_file(value) && !OTHERS.iter().any(|o| name.contains(o));
+        (is_named || is_data()) && !value.contains(' ') && is_image_address(value)
+    });
+    addresses.next().map(|a| a.value.trim().to_owned())
 }
 
 /// Whether the value of an attribute for lazy loading is an address, and neither a switch such as `true`, a
@@ -386,11 +394,20 @@ fn is_image_address(value: &str) -> bool {
 /// Whether an image's address is that of a placeholder: a `data:` or `about:` URL, or a file such as
 /// `blank.gif`.
 fn is_placeholder_image(source: &str) -> bool {
-    source.starts_with("data:") || source.starts_with("about:") || {
-        let file = source.rsplit('/').next().unwrap_or_default();
-        let stem = file.split('.').next().unwrap_or_default();
-        file != stem && matches!(stem, "blank" | "spacer" | "1x1" | "transparent" | "placeholder" | "lazy")
-    }
+    source.starts_with("data:")
+        || source.starts_with("about:")
+        || source.ends_with("/blank.gif")
+        || source.ends_with("/spacer.gif")
+}
+
+/// Whether an image may be a placeholder, by the name of its file. If the image has another address, it is.
+fn may_be_placeholder(source: &str) -> bool {
+    #[rustfmt::skip]
+    const NAMES: [&str; 11] =
+        ["1x1", "blank", "dot", "gray", "grey", "lazy", "loading", "pixel", "spacer", "trans", "transparent"];
+    let path = source.split(['?', '#']).next().unwrap_or_default();
+    let name = path.rsplit('/').next().unwrap_or_default();
+    source.contains("placeholder") || name.split('.').next().is_some_and(|name| NAMES.contains(&name))
 }
 
 /// The candidate in a `srcset` with the largest width or density, which is 1 if it cannot be read. Ignores
@@ -564,6 +581,10 @@ mod tests {
             "<img src=/a.png data-hover-src=/b.png class=lazyload alt=x>",
             "<img src=/a.png data-lazy=true alt=x>",
             "<img src=/b.png data-original=1 data-lazy-src=/a.png alt=x>",
+            "<img src=/blank.png data-actualsrc=/a.png alt=x>",
+            "<img src=/loading.gif?v=1 data-page=/c.png data-echo=/a.png alt=x>",
+            "<img src=/1x1.trans.gif data-lazy-srcset='/b.png 300w, /a.png 900w' alt=x>",
+            "<img src=/a.png data-backup=/b.png data-zoom-src=/c.png alt=x>",
         ] {
             assert_eq!(markdown(html), "![x](/a.png)\n", "{html}");
         }
@@ -580,6 +601,10 @@ mod tests {
             assert_eq!(markdown(html), if is_content { "![](/x)\n" } else { "" }, "{html}");
         }
         assert_eq!(markdown("<img src=/x width=1 height=1 alt=y>"), "![y](/x)\n");
+        // Without another address, the image is what visitors see.
+        for name in ["loading.gif", "placeholder.png"] {
+            assert_eq!(markdown(&format!("<img src=/{name} data-id=5 alt=y>")), format!("![y](/{name})\n"));
+        }
         let lightbox = "<div><a href=/large.png><img src=/small.png></a><img src=/large.png></div>";
         assert_eq!(markdown(lightbox), "[![](/small.png)](/large.png)\n");
     }
