@@ -3,128 +3,131 @@
 
 use super::dom::{Dom, FOR_SCREEN_READERS, NodeId, Tag, clip};
 
-/// The beginnings of the classes and ids of symbols in common icon fonts. A prefix comes after longer ones
-/// that begin with it.
+/// Words that name a set of symbols in a class, such as `fa-check`. A word that contains `icon` does, too.
 #[rustfmt::skip]
-const PREFIXES: [&str; 29] = [
-    "fa-", "bi-", "lucide-", "icon--", "icon-tabler-", "icon-", "ti-", "tabler-icon-", "glyphicon-", "mdi-", "ri-", "la-",
-    "feather-", "dashicons-", "octicon-", "ph-", "pi-", "icofont-", "lni-", "uil-", "anticon-", "bxs-", "ion-", "el-icon-",
-    "eicon-", "typcn-", "lnr-", "ms-Icon--", "sd-material-icon-",
+const SETS: [&str; 24] = [
+    "bi", "bx", "bxs", "fa", "far", "fas", "feather", "fi", "icofont", "ion", "la", "las", "lni", "lucide", "material", "mdi",
+    "ph", "pi", "ri", "tabler", "ti", "uil", "uis", "svg",
 ];
 
 /// Attributes with the name of a symbol, such as `check`, or its collection and name, such as `mdi:check`.
-const NAMES: [&str; 7] = ["data-icon", "icon", "data-lucide", "data-feather", "uk-icon", "shape", "name"];
-
-/// The beginnings of the drawings of a check mark and a cross in the Material icons, which Material for
-/// MkDocs and MUI insert without a name.
-const DRAWINGS: [(&str, &str); 4] =
-    [("M21 7 9 19l", "✓"), ("M9 16.17 4.83 12", "✓"), ("M19 6.41 17.59 5", "✗"), ("M19 6.41L17.59 5", "✗")];
+const NAMES: [&str; 5] = ["data-icon", "icon", "data-lucide", "data-feather", "uk-icon"];
 
 /// Words for a check mark in the names of symbols.
-const CHECK_MARKS: [&str; 8] = ["check", "checkmark", "CheckMark", "check2", "tick", "yes", "checked", "ok"];
+#[rustfmt::skip]
+const CHECK_MARKS: [&str; 10] =
+    ["accept", "check", "check2", "checked", "checkmark", "done", "marked", "ok", "tick", "yes"];
 
 /// Words for a cross in the names of symbols.
-const CROSSES: [&str; 8] = ["close", "cross", "times", "x", "xmark", "remove", "no", "cancel"];
-
-/// The characters for names in the Material fonts whose words mean something else in other fonts, such as the
-/// weather.
-const LIGATURES: [(&str, &str); 3] = [("done", "✓"), ("cancel", "✗"), ("clear", "✗")];
+const CROSSES: [&str; 8] = ["cancel", "close", "cross", "no", "remove", "times", "x", "xmark"];
 
 /// Words in the names of symbols that only change how the symbol is drawn.
 #[rustfmt::skip]
-const SHAPES: [&str; 22] = [
-    "alt", "bold", "circle", "circled", "double", "duotone", "fill", "filled", "lg", "light", "line", "mark", "o", "outline",
-    "outlined", "round", "sharp", "solid", "square", "thick", "thin", "variant",
+const SHAPES: [&str; 25] = [
+    "alt", "big", "bold", "checkbox", "circle", "circled", "double", "duotone", "fill", "filled", "large", "lg", "light", "line",
+    "mark", "o", "outline", "outlined", "round", "rounded", "sign", "solid", "square", "thick", "thin",
+];
+
+/// The first digits in the paths of drawings that often have no name, by Material Design, Heroicons and
+/// Lucide.
+#[rustfmt::skip]
+const PATHS: [(&str, &str); 11] = [
+    ("217919", "✓"), ("91617483", "✓"), ("51344197", "✓"), ("4512756", "✓"), ("1670752931", "✓"), ("1670441537", "✓"),
+    ("2069175", "✓"), ("1964117595", "✗"), ("6181866612", "✗"), ("4293429311", "✗"), ("62852275", "✗"),
 ];
 
 /// `✓` or `✗` for an element that draws a check mark or a cross, by its classes, an attribute such as
-/// `data-icon`, or the symbol that the first element in an `<svg>` uses or draws ([`DRAWINGS`]). If its text
-/// may be the name of a symbol in a Material font, only the text counts. `None` for tags other than `<i>`,
-/// `<em>`, `<span>`, `<svg>` and unknown ones, and for elements with other text, except an `<svg>`.
+/// `data-icon`, or the symbol that the first element in an `<svg>` uses or draws. If its text may be the name
+/// of a symbol in a Material font, only the text counts. `None` for tags other than `<i>`, `<em>`, `<span>`,
+/// `<div>`, `<svg>` and unknown ones, and for elements with other text, except an `<svg>`.
 pub(super) fn answer_of(dom: &Dom, id: NodeId) -> Option<&'static str> {
-    if !matches!(dom.tag(id), Tag::I | Tag::Span | Tag::Svg | Tag::Em | Tag::Other) {
+    if !matches!(dom.tag(id), Tag::I | Tag::Span | Tag::Svg | Tag::Em | Tag::Div | Tag::Other) {
         return None;
     }
     if is_ligature(dom, id) {
         let text = dom.text_content(id);
-        let own = LIGATURES.into_iter().find(|(name, _)| *name == text.trim());
-        return own.map(|(_, answer)| answer).or_else(|| answer_to(text.trim()));
+        // In other fonts, `clear` is the weather.
+        return if text.trim() == "clear" { Some("✗") } else { answer_to(&words_of(&text)) };
     }
-    // An `<svg>` may refer to a symbol of a sprite with `<use>`.
-    let uses = || {
-        let part = dom.child_elements(id).next().filter(|&part| dom.name(part) == "use")?;
-        let target = dom.first_attribute(part, &["href", "xlink:href"])?;
-        target.rsplit_once('#').map(|(_, name)| name)
-    };
-    let sprite = if dom.tag(id) == Tag::Svg { uses() } else { None };
-    let drawing = || {
-        let path = dom.child_elements(id).find(|&part| dom.name(part) == "path")?;
-        let path = dom.attribute(path, "d").filter(|_| dom.tag(id) == Tag::Svg)?;
-        DRAWINGS.iter().find(|(start, _)| path.starts_with(start)).map(|(_, answer)| *answer)
-    };
-    let classes = dom.classes(id).take(20).filter_map(|class| symbol_name(dom, id, class));
-    let sprite = sprite.map(|name| symbol_name(dom, id, name).unwrap_or(name));
-    let attribute = dom.first_attribute(id, &NAMES).map(|name| name.rsplit(':').next().unwrap_or(name));
-    // In `data-icon`, the name `x` is the logo of the network X. Other elements than components for symbols
-    // have a `name`, too.
-    let is_symbol = dom.tag(id) != Tag::Other || dom.name(id).contains("icon");
-    let attribute = attribute.filter(|_| is_symbol && dom.attribute(id, "data-icon") != Some("x"));
-    let answer = classes.chain(sprite).chain(attribute).find_map(answer_to).or_else(drawing)?;
     let is_empty =
         || dom.descendants(id).take(20).all(|d| dom.text(d).is_none_or(|text| text.trim().is_empty()));
-    (dom.tag(id) == Tag::Svg || is_empty()).then_some(answer)
+    if dom.tag(id) != Tag::Svg && !is_empty() {
+        return None;
+    }
+    let attribute = dom.first_attribute(id, &NAMES).map(|name| name.split(';').next().unwrap_or(name));
+    // In `data-icon`, the name `x` is the logo of the network X.
+    let attribute = attribute.filter(|_| dom.attribute(id, "data-icon") != Some("x"));
+    let attribute = attribute.map(|name| name.rsplit(':').next().unwrap_or(name));
+    let is_element = dom.tag(id) == Tag::Other && dom.name(id).contains("icon");
+    let own = is_element.then(|| dom.first_attribute(id, &["name", "shape"])).flatten();
+    let component = dom.attribute(id, "data-testid").filter(|name| name.ends_with("Icon"));
+    let names = [attribute, own, component, used_symbol(dom, id)];
+    answer_of_classes(dom, id)
+        .or_else(|| names.into_iter().flatten().find_map(|name| answer_to(&words_of(name))))
+        .or_else(|| drawn_answer(dom, id))
 }
 
-/// The character for the name of a symbol, such as `check_circle`: the only word besides those of [`SHAPES`]
-/// must be one for a check mark or a cross. Reads the first 40 bytes of the name.
+/// The name of the symbol of a sprite to which the first element in an `<svg>` refers with `<use>`.
+fn used_symbol(dom: &Dom, id: NodeId) -> Option<&str> {
+    let part = dom.child_elements(id).next().filter(|&part| dom.name(part) == "use")?;
+    let target = dom.first_attribute(part, &["href", "xlink:href"])?;
+    target.rsplit_once('#').map(|(_, name)| name)
+}
+
+/// The character for the first element in an `<svg>` if it draws one of [`PATHS`].
+fn drawn_answer(dom: &Dom, id: NodeId) -> Option<&'static str> {
+    let part = dom.child_elements(id).next().filter(|_| dom.tag(id) == Tag::Svg)?;
+    let path = clip(dom.attribute(part, "d")?, 60);
+    let digits: String = path.chars().filter(char::is_ascii_digit).collect();
+    PATHS.iter().find(|(start, _)| digits.starts_with(start)).map(|(_, answer)| *answer)
+}
+
+/// The character for the first of at most 20 classes that names a symbol: the class has several words, and
+/// its first word names a set ([`SETS`]), is another class of the element (as in `bx bx-check`), or is `i`
+/// before the name of a collection, or one of the element's classes has a word with `icon`.
+fn answer_of_classes(dom: &Dom, id: NodeId) -> Option<&'static str> {
+    let classes = || dom.classes(id).take(20);
+    let is_icon = || classes().any(|class| class.to_ascii_lowercase().contains("icon"));
+    classes().find_map(|class| {
+        let words = words_of(class);
+        let (set, name) = words.split_once(' ')?;
+        let name = if set == "i" { name.split_once(' ')?.1 } else { name };
+        let answer = answer_to(name)?;
+        (set == "i" || SETS.contains(&set) || dom.has_class(id, set) || is_icon()).then_some(answer)
+    })
+}
+
+/// The words in the first 60 bytes of a name, in lower case and with a space between them. Punctuation and
+/// capitals divide a name into words.
+fn words_of(name: &str) -> String {
+    let mut words = String::new();
+    for c in clip(name, 60).chars() {
+        let is_start = c.is_ascii_uppercase() || !c.is_alphanumeric();
+        if is_start && !words.is_empty() && !words.ends_with(' ') {
+            words.push(' ');
+        }
+        if c.is_alphanumeric() {
+            words.push(c.to_ascii_lowercase());
+        }
+    }
+    words.truncate(words.trim_end().len());
+    words
+}
+
+/// The character for the words in the name of a symbol, such as `check` and `circle`: the only word besides
+/// numbers and those of [`SHAPES`] and [`SETS`] must be one for a check mark or a cross. Remix Icon calls a
+/// check mark in a circle `checkbox-circle`; other boxes may be empty.
 fn answer_to(name: &str) -> Option<&'static str> {
-    let is_size = |word: &str| word.bytes().all(|b| b.is_ascii_digit());
-    let mut words = clip(name, 40).split(['-', '_']).filter(|word| !SHAPES.contains(word) && !is_size(word));
-    match (words.next()?, words.next()) {
-        // Without the mark, this word names an empty box.
-        ("checkbox", None) if name.contains("circle") => Some("✓"),
-        ("checkbox", Some("marked")) => Some("✓"),
-        (word, None) if CHECK_MARKS.contains(&word) => Some("✓"),
-        (word, None) if CROSSES.contains(&word) => Some("✗"),
+    let is_number = |word: &str| word.bytes().all(|b| b.is_ascii_digit());
+    let is_part = |word: &str| SHAPES.contains(&word) || SETS.contains(&word) || word.contains("icon");
+    let mut names = name.split(' ').filter(|word| !is_number(word) && !is_part(word));
+    match (names.next(), names.next()) {
+        (Some(word), None) if CHECK_MARKS.contains(&word) => Some("✓"),
+        (Some(word), None) if CROSSES.contains(&word) => Some("✗"),
+        (None, _) => (name.contains("checkbox") && name.contains("circle")).then_some("✓"),
         _ => None,
     }
 }
-
-/// The name of a symbol in a class of the element `id`, without the prefix of its icon font, which may also
-/// be another class of the element, or without the name of its collection in a class such as `i-lucide-check`
-/// or `icon-[mdi--check]`. `None` without a known prefix.
-fn symbol_name<'a>(dom: &Dom, id: NodeId, token: &'a str) -> Option<&'a str> {
-    let of_collection = || {
-        let name = token.strip_prefix("icon-[").and_then(|name| name.strip_suffix(']'));
-        name.or_else(|| dom.has_class(id, "iconify").then_some(token))?.split_once("--")
-    };
-    let known = || PREFIXES.iter().find_map(|prefix| token.strip_prefix(prefix));
-    let own = || {
-        token
-            .rmatch_indices('-')
-            .find_map(|(at, _)| dom.has_class(id, &token[..at]).then(|| &token[at + 1..]))
-    };
-    of_collection()
-        .map(|(_, name)| name)
-        .or_else(known)
-        .or_else(|| Some(token.strip_prefix("i-")?.split_once(['-', ':'])?.1))
-        .or_else(own)
-}
-
-/// The check mark or cross at the start of a list item whose text is in blocks, before any text, among the
-/// first [`MAX_LEAD`] nodes. `None` in links and buttons, and before a text for screen readers.
-pub(super) fn leading_answer(dom: &Dom, item: NodeId) -> Option<&'static str> {
-    let is_end = |&d: &NodeId| {
-        matches!(dom.tag(d), Tag::A | Tag::Button) || dom.text(d).is_some_and(|text| !text.trim().is_empty())
-    };
-    let mut start = dom.descendants(item).take(MAX_LEAD).take_while(|d| !is_end(d));
-    let (symbol, answer) = start.find_map(|d| Some((d, answer_of(dom, d)?)))?;
-    let is_said = dom.next_element(symbol).is_some_and(|next| dom.has_class_in(next, FOR_SCREEN_READERS));
-    (!is_said).then_some(answer)
-}
-
-/// Maximum number of nodes before and with the symbol at the start of a list item.
-const MAX_LEAD: usize = 6;
 
 /// Whether an element has a class of the Material fonts and contains only a text that may be the name of a
 /// symbol: lower-case letters, digits and underscores. These fonts show the symbol instead of the text.
@@ -138,29 +141,64 @@ pub(super) fn is_ligature(dom: &Dom, id: NodeId) -> bool {
     dom.classes(id).any(is_font) && only.and_then(|only| dom.text(only)).is_some_and(is_name)
 }
 
-/// Whether an element is the first content of a list item, a term, an explanation or a table cell at most
-/// four levels above, which must not be blank and have no blocks as children. False in a link or a button,
-/// and if the next element is a text for screen readers. Checks only the nearest four nodes before it at each
-/// level.
+/// Whether an element is the first content of a paragraph, a list item, a term, an explanation or a table
+/// cell at most four levels above, which must not be blank. False in a link or a button, before a block, and
+/// if the next element is a text for screen readers. Checks only the nearest four nodes before and after it
+/// at each level.
 pub(super) fn begins_item(dom: &Dom, id: NodeId, is_block: impl Fn(NodeId) -> bool) -> bool {
     let is_for_screen_readers = |beside| dom.has_class_in(beside, FOR_SCREEN_READERS);
-    let is_item = |a| matches!(dom.tag(a), Tag::Li | Tag::Dd | Tag::Dt | Tag::Td | Tag::Th);
-    if dom.next_element(id).is_some_and(is_for_screen_readers) {
+    let is_content = |node: &NodeId| !dom.is_blank(*node);
+    // Asciidoctor shows a checkbox with this class, which becomes the checkbox of the item.
+    let is_checkbox = || dom.has_class(id, "fa-check-square-o") && dom.is_in(id, &[Tag::Li]);
+    if dom.next_element(id).is_some_and(is_for_screen_readers) || is_checkbox() {
         return false;
     }
     for (inner, outer) in dom.ancestors(id).zip(dom.ancestors(id).skip(1)).take(4) {
         if matches!(dom.tag(inner), Tag::A | Tag::Button)
-            || dom.nodes_before(inner).take(4).any(|before| !dom.is_blank(before))
+            || dom.nodes_before(inner).take(4).any(|before| is_content(&before))
+            || dom.nodes_after(inner).take(4).find(is_content).is_some_and(&is_block)
         {
             return false;
         }
-        if is_item(outer) {
-            // In a list, this symbol is the checkbox of a task, as Asciidoctor writes it.
-            let is_checkbox = dom.tag(outer) == Tag::Li && dom.has_class(id, "fa-check-square-o");
-            return !is_checkbox && !dom.children(outer).any(is_block) && !dom.is_blank(outer);
+        if is_item(dom, outer) || dom.tag(outer) == Tag::P {
+            return !dom.is_blank(outer) && !dom.is_in(outer, &[Tag::A, Tag::Button]);
         }
     }
     false
+}
+
+/// Whether an element is an item, a term, an explanation or a cell.
+fn is_item(dom: &Dom, id: NodeId) -> bool {
+    matches!(dom.tag(id), Tag::Li | Tag::Dd | Tag::Dt | Tag::Td | Tag::Th)
+}
+
+/// Moves check marks and crosses that stand before the first paragraph of an item, a term, an explanation or
+/// a cell into this paragraph. Symbols before a block of another kind, such as a heading, are decoration and
+/// stay.
+pub(super) fn move_into_paragraphs(dom: &mut Dom, root: NodeId) {
+    let place = |id| answer_of(dom, id).and_then(|_| Some((id, paragraph_after(dom, id)?)));
+    let moves: Vec<_> = dom.descendants(root).filter_map(place).collect();
+    for (id, first) in moves {
+        dom.insert_before(first, id);
+    }
+}
+
+/// The first content of the paragraph or `<div>` after an element that is in an item, at most three levels
+/// below it. `None` if other content is between the two, and if the paragraph begins with a block.
+fn paragraph_after(dom: &Dom, id: NodeId) -> Option<NodeId> {
+    dom.ancestors(id).skip(1).take(4).find(|&a| is_item(dom, a))?;
+    let is_content = |node: &NodeId| !dom.is_blank(*node);
+    let is_paragraph = |id: NodeId| matches!(dom.tag(id), Tag::P | Tag::Div);
+    let is_end = |a| is_item(dom, a) || matches!(dom.tag(a), Tag::A | Tag::Button);
+    let mut places = dom.ancestors(id).take(4).take_while(|&a| !is_end(a));
+    let mut first = places.find_map(|a| dom.nodes_after(a).take(4).find(is_content))?;
+    if !is_paragraph(first) {
+        return None;
+    }
+    while is_paragraph(first) {
+        first = dom.children(first).find(is_content)?;
+    }
+    (!dom.tag(first).is_block()).then_some(first)
 }
 
 /// Whether the checkbox that Notion draws with a blank `<div>` is checked. `None` for other elements.
@@ -221,18 +259,16 @@ mod tests {
             ("<i class='icon icon--check'></i>", "<svg class=icon-tabler-x></svg>", ("✓", "✗")),
             ("<i class=icon-clear></i>y", "<svg data-icon=x></svg>n", ("y", "n")),
             ("<i class=material-icons>done</i>", "<i class=material-icons>clear</i>", ("✓", "✗")),
-            ("<i class='bx bx-check'></i>", "<i class='bx bxs-x-circle'></i>", ("✓", "✗")),
-            ("<i class='glyphicon glyphicon-ok'></i>", "<i class=icon-remove></i>", ("✓", "✗")),
-            ("<i class='fa fa-square-check'></i>", "<i class='mdi mdi-close-thick'></i>", ("✓", "✗")),
-            ("<i class='iconify i-lucide:check'></i>", "<i class='iconify mdi--close'></i>", ("✓", "✗")),
-            ("<i class='icon-[mdi--check]'></i>", "<i class=i-heroicons-x-mark-20-solid></i>", ("✓", "✗")),
-            ("<svg><use href=/s.svg#tick /></svg>", "<ion-icon name=close-circle></ion-icon>", ("✓", "✗")),
-            (
-                "<svg><path d='M21 7 9 19l-5.5-5.5z'/></svg>",
-                "<i class='ri-checkbox-blank-line'></i>n",
-                ("✓", "n"),
-            ),
             ("<i class=form-check></i>y", "<i class='fa-spell-check'></i>n", ("y", "n")),
+            (
+                "<i class='fa fa-star checked'></i>y",
+                "<i class='mdi mdi-checkbox-blank-circle'></i>n",
+                ("y", "n"),
+            ),
+            ("<i class='bx bx-checkbox'></i>y", "<i class='fa fa-user-times'></i>n", ("y", "n")),
+            ("<svg><path d='M12 2C6 2 2 6 2 12'/></svg>y", "<i class=remove></i>n", ("y", "n")),
+            ("<div class=i-carbon-checkmark></div>", "<div class=i-carbon:close></div>", ("✓", "✗")),
+            ("<a-b name=check></a-b>y", "<i data-testid=close></i>n", ("y", "n")),
         ] {
             assert_eq!(cells(yes, no), table(marks.0, marks.1), "{yes} {no}");
         }
@@ -246,15 +282,65 @@ mod tests {
                 "- Go **A b**\n",
             ),
             ("<li><button><i class='fa fa-times'></i></button>a", "- a\n"),
-            ("<li><svg class='lucide lucide-x'></svg><p>Backups</p>", "- ✗ Backups\n"),
-            ("<li><b><i class='fa fa-check'></i></b><div><p>SSL</p></div><p>b", "- ✓ SSL\n\n  b\n"),
-            ("<li><div><i class='fa fa-times'></i><span>Mail</span></div>", "- ✗ Mail\n"),
-            ("<li><p>a <i class='fa fa-times'></i> b</p>", "- a b\n"),
             ("<li data-inline-task-id=1 class=checked>a<li data-inline-task-id=2>b", "- [x] a\n- [ ] b\n"),
             ("<li><div class='checkbox checkbox-on'></div> <span>a</span>", "- [x] a\n"),
             ("<li><div class=checkbox-on>a</div>", "- a\n"),
+            ("<li><svg class='lucide lucide-x'></svg><p>a</p><p>b", "- ✗ a\n\n  b\n"),
+            ("<li><span><i class='fa fa-times'></i></span><div><p>a</p></div>", "- ✗ a\n"),
+            ("<li><i class='fa fa-check'></i> a<ul><li>b</ul>", "- ✓ a\n  - b\n"),
+            ("<li><p><i class='fa fa-times'></i> a</p>", "- ✗ a\n"),
+            ("<li><i class='fa fa-check'></i><h3>a</h3><p>b", "- ### a\n\n  b\n"),
+            ("<li><i class='fa fa-check'></i><div><h3>a</h3></div>", "- ### a\n"),
+            ("<li><a href=/x><i class='fa fa-times'></i><p>a</a>", "- [a](/x)\n"),
+            ("<li><b><i class='fa fa-check'></i></b><div><p>a</p></div><p>b", "- ✓ a\n\n  b\n"),
+            ("<li><div><i class='fa fa-times'></i><span>a</span></div>", "- ✗ a\n"),
+            ("<li><p>a <i class='fa fa-times'></i> b</p>", "- a b\n"),
         ] {
             assert_eq!(markdown(&format!("<ul>{html}</ul>")), expected, "{html}");
+        }
+        assert_eq!(
+            markdown("<p><i class='fa fa-times'></i> Mail<p>a <i class='fa fa-times'></i>"),
+            "✗ Mail\n\na\n"
+        );
+        // Sets of symbols: the check mark and the cross of each.
+        for (yes, no) in [
+            (
+                "<span class='glyphicon glyphicon-ok'></span>",
+                "<span class='glyphicon glyphicon-remove'></span>",
+            ),
+            ("<i class='fa-solid fa-square-check'></i>", "<i class='fas fa-square-xmark'></i>"),
+            ("<i class='fas fa-check-double'></i>", "<i class=icon-remove></i>"),
+            ("<span class='iconify i-lucide:check'></span>", "<i class='i-carbon:close'></i>"),
+            ("<i class=i-heroicons-check-20-solid></i>", "<i class=i-heroicons-x-mark-20-solid></i>"),
+            ("<i class='icon-[mdi--check]'></i>", "<i class='iconify lucide--x'></i>"),
+            ("<i class='bx bxs-check-circle'></i>", "<i class='bx bx-x'></i>"),
+            ("<i class='bi bi-check2'></i>", "<i class='bi bi-x-square'></i>"),
+            ("<i class=ri-checkbox-circle-fill></i>", "<i class=ri-close-circle-line></i>"),
+            ("<i class='mdi mdi-checkbox-marked-circle'></i>", "<i class='mdi mdi-close-thick'></i>"),
+            ("<i class='dashicons dashicons-yes'></i>", "<i class='dashicons dashicons-no-alt'></i>"),
+            ("<svg data-testid=CheckCircleIcon><path/></svg>", "<svg data-testid=CancelIcon><path/></svg>"),
+            (
+                "<svg class='sd-octicon sd-octicon-check'></svg>",
+                "<svg class='sd-material-icon sd-material-icon-close'></svg>",
+            ),
+            ("<i class='ms-Icon ms-Icon--CheckMark'></i>", "<i class='ms-Icon ms-Icon--Cancel'></i>"),
+            ("<i class='typcn typcn-tick'></i>", "<i class='zmdi zmdi-close'></i>"),
+            (
+                "<svg class='e-font-icon-svg e-fas-check'></svg>",
+                "<svg class='e-font-icon-svg e-fas-times'></svg>",
+            ),
+            ("<ion-icon name=checkmark-circle></ion-icon>", "<cds-icon shape=times></cds-icon>"),
+            ("<i uk-icon='icon: check; ratio: 2'></i>", "<i uk-icon=close></i>"),
+            ("<svg><use href=/s.svg#tick /></svg>", "<svg><use xlink:href=/s.svg#cross /></svg>"),
+            (
+                "<span class=twemoji><svg><path d='M21 7 9 19l-5.5-5.5 1.41-1.41L9 16.17'/></svg></span>",
+                "<span class=twemoji><svg><path d='M19 6.41 17.59 5 12 10.59'/></svg></span>",
+            ),
+            ("<svg><path d='M5 13l4 4L19 7'></svg>", "<svg><path d='M6 18L18 6M6 6l12 12'></svg>"),
+        ] {
+            assert_eq!(cells(yes, no), table("✓", "✗"), "{yes} {no}");
+            let list = markdown(&format!("<ul><li>{yes} a<li>{no} b</ul>"));
+            assert_eq!(list, "- ✓ a\n- ✗ b\n", "{yes} {no}");
         }
         // A cross in a summary closes it.
         let details = |summary: &str| markdown(&format!("<details><summary>{summary}</summary>b</details>"));

@@ -1,7 +1,6 @@
 //! Converts the tree of a page to Markdown blocks.
 
 use super::answer_symbols::drawn_checkbox;
-use super::answer_symbols::leading_answer;
 use super::code;
 use super::documentation_markup;
 use super::dom::{Dom, NodeId, Tag, collapse};
@@ -298,19 +297,10 @@ impl Converter<'_> {
 
     /// The blocks of a list item. A marker that the page writes before them is left out if it is a bullet or
     /// the item's own `number`. Any other marker begins the first paragraph, or is a paragraph of its own if
-    /// another block is first. A check mark or a cross as a symbol before blocks begins the first paragraph.
+    /// another block is first.
     fn blocks_in_item(&self, item: NodeId, number: Option<u32>) -> Vec<Block> {
         let dom = self.dom;
-        let Some((marker, text)) = item_marker(dom, item) else {
-            let mut blocks = self.blocks_in(item);
-            let answer = leading_answer(dom, item).filter(|_| {
-                self.checkbox_state(item).is_none() && dom.children(item).any(|c| self.is_block(c))
-            });
-            if let (Some(answer), Some(Block::Paragraph(first))) = (answer, blocks.first_mut()) {
-                first.insert_str(0, &format!("{answer} "));
-            }
-            return blocks;
-        };
+        let Some((marker, text)) = item_marker(dom, item) else { return self.blocks_in(item) };
         let outer = self.skipped.replace(Some(marker));
         let mut blocks = self.blocks_in(item);
         self.skipped.set(outer);

@@ -1,7 +1,7 @@
 //! Removes the parts of a page that visitors do not see: scripts, styles, hidden elements and copies. Also
 //! reads the base URL, and counts the letters of a page before parts are removed.
 
-use super::answer_symbols::answer_of;
+use super::answer_symbols::{answer_of, move_into_paragraphs};
 use super::code;
 use super::copies::{CopyMark, copy_mark, is_shown_on_wide_screens, remove_copies};
 use super::dom::{DOCUMENT, Dom, FOR_SCREEN_READERS, NodeId, Tag, clip, count_letters};
@@ -161,6 +161,7 @@ pub(super) fn remove_hidden(dom: &mut Dom, root: NodeId, is_article: bool) {
         dom.omit(id, Rule::Hidden);
     }
     remove_copies(dom, root);
+    move_into_paragraphs(dom, root);
 }
 
 /// Whether an element names the language of the code block beside it, as in VitePress.
