@@ -246,15 +246,18 @@ fn is_symbol_of_link(dom: &Dom, id: NodeId) -> bool {
 }
 
 /// Whether an element that is hidden from screen readers has no text of its own: it is empty, a symbol that
-/// says nothing ([`is_meaningful_symbol`]), or a lower-case name with a class for icons, which the font shows
-/// as the icon. False for check marks and crosses, [`CONTENT`], and elements that contain an image.
+/// says nothing ([`is_meaningful_symbol`]), or a lower-case name with a class of the Material fonts or one
+/// that ends with the word `icon`: the font shows the icon instead. False for check marks and crosses,
+/// [`CONTENT`], and elements that contain an image.
 fn is_decoration(dom: &Dom, id: NodeId) -> bool {
     if CONTENT.contains(&dom.tag(id)) || answer_of(dom, id).is_some() || dom.find(id, Tag::Img).is_some() {
         return false;
     }
     let text = dom.text_content(id);
+    let is_name = |class: &str| matches!(class.rsplit(['-', '_']).next(), Some("icon" | "icons"));
+    let is_font = |class: &str| class.starts_with("material-icons") || class.starts_with("material-symbols");
     let is_icon = || {
-        dom.classes(id).any(|c| c.contains("icon") || c.starts_with("material-symbols"))
+        dom.classes(id).any(|class| is_name(class) || is_font(class))
             && text.trim().chars().all(|c| c.is_ascii_lowercase() || c.is_ascii_digit() || c == '_')
     };
     count_letters(&text) == 0 && !is_meaningful_symbol(dom, id, text.trim()) || is_icon()
@@ -800,6 +803,13 @@ mod tests {
         for (html, expected) in [
             ("<div><p>a b</p><p aria-hidden=true>a <b>b</b></p></div>", "a b"),
             ("<div><p class=slick-cloned>b</p><p>a</p><p>b</p><p class=slick-cloned>a</p></div>", "ab"),
+            ("<p class=slide--clone>a</p><p>a</p><p class=cyclone>b</p><p>b</p>", "abb"),
+            ("<p class=clone-count>1</p><p>1</p>", "11"),
+            ("a<b class=nav-icon aria-hidden=true>b</b><b class=icon-text aria-hidden=true>c</b>", "a c"),
+            (
+                "a<b class=lexicon aria-hidden=true>b</b><b class=material-icons-round aria-hidden=true>c</b>",
+                "ab",
+            ),
             ("<div><p class='d-none d-md-block'>a</p><p class=d-md-none>a</p></div>", "a"),
             ("<div><p class=hidden-x>a</p><p class=hidden-y>b</p></div>", "ab"),
             ("<p>a</p><p>a</p>", "aa"),

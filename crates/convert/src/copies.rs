@@ -213,10 +213,11 @@ pub(super) fn copy_mark(dom: &Dom, id: NodeId) -> Option<CopyMark> {
     dom.classes(id).filter_map(copy_mark_of_class).max()
 }
 
-/// The mark that a class gives: `clone` or `duplicate` in any part of it, or a name for what is hidden, for
-/// screen readers, or shown or hidden at some screen widths.
+/// The mark that a class gives: one of [`COPIES`] as its last word, or a name for what is hidden, for screen
+/// readers, or shown or hidden at some screen widths.
 fn copy_mark_of_class(class: &str) -> Option<CopyMark> {
-    if class.contains("clone") || class.contains("duplicate") {
+    let last = class.rsplit(['-', '_']).next().unwrap_or_default();
+    if COPIES.contains(&last) {
         return Some(CopyMark::Slide);
     }
     let is_mark = || {
@@ -226,6 +227,9 @@ fn copy_mark_of_class(class: &str) -> Option<CopyMark> {
     };
     is_mark().then_some(CopyMark::Width)
 }
+
+/// Words with which the classes of sliders and animations end that mark a copy.
+const COPIES: [&str; 4] = ["clone", "cloned", "duplicate", "duplicated"];
 
 /// Classes that hide an element, unless another class shows the element at some screen widths.
 const HIDDEN: &[&str] = &["hide", "hidden", "d-none"];
