@@ -10,23 +10,24 @@ pub(super) fn mark_tables(dom: &mut Dom, root: NodeId) {
 }
 
 /// Gives a summary of Javadoc 17 and later, which is a grid of cells without rows, and its cells the tags of
-/// a table. The first cell of each row has the class `col-first`. Does nothing to a grid with other content.
+/// a table. Each cell has a class for its column, such as `col-first` or `col-constructor-name`; that of the
+/// first cell begins each row. Does nothing to a grid with other content.
 fn mark_tables_of_javadoc(dom: &mut Dom, root: NodeId) {
-    const COLUMNS: [&str; 4] = ["col-first", "col-second", "col-constructor-name", "col-last"];
-    let is_cell = |id: NodeId| dom.tag(id) == Tag::Div && dom.has_class_in(id, &COLUMNS);
-    let is_grid = |id: &NodeId| {
-        dom.has_class(*id, "summary-table")
-            && dom.child_elements(*id).next().is_some_and(|first| dom.has_class(first, "col-first"))
-            && dom.children(*id).all(|child| dom.is_blank(child) || is_cell(child))
+    let column = |id| dom.classes(id).find(|class| class.starts_with("col-"));
+    let first_column = |grid| {
+        let is_grid = dom.has_class(grid, "summary-table")
+            && dom.children(grid).all(|child| dom.is_blank(child) || column(child).is_some());
+        dom.child_elements(grid).next().filter(|_| is_grid).and_then(column).map(str::to_owned)
     };
-    let grids: Vec<NodeId> = dom.descendants(root).filter(is_grid).collect();
-    for grid in grids {
+    let grids: Vec<(NodeId, String)> =
+        dom.descendants(root).filter_map(|id| Some((id, first_column(id)?))).collect();
+    for (grid, first) in grids {
         dom.node_mut(grid).tag = Tag::Table;
         let mut row = grid;
         for cell in dom.child_elements(grid).collect::<Vec<NodeId>>() {
             let is_header = dom.has_class(cell, "table-header");
             dom.node_mut(cell).tag = if is_header { Tag::Th } else { Tag::Td };
-            if dom.has_class(cell, "col-first") {
+            if dom.has_class(cell, &first) {
                 row = dom.push_element("tr", &[]);
                 dom.insert_before(cell, row);
             }
@@ -77,6 +78,17 @@ mod tests {
         let expected =
             "**All Methods**\n\n| Method | Description |\n| --- | --- |\n| `add` | Adds. |\n| `clear` | |\n";
         assert_eq!(convert(html, &Options::default()).markdown, expected);
+    }
+
+    #[test]
+    fn grids_of_other_cells_are_no_tables_of_javadoc() {
+        let grid = |first: &str| {
+            let html = "<main><div class=summary-table><div class='table-header col-x'>A</div><div class='table-header col-last'>B</div>\
+                <div class=col-x>1</div><div class=col-last>2</div></div></main>";
+            convert(&html.replace("col-x", first), &Options::default()).markdown
+        };
+        assert_eq!(grid("col-constructor-name"), "| A | B |\n| --- | --- |\n| 1 | 2 |\n");
+        assert_eq!(grid("x"), "A\n\nB\n\n1\n\n2\n");
     }
 
     #[test]
