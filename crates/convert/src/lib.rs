@@ -242,7 +242,7 @@ pub fn convert(html: &str, options: &Options) -> Converted {
         main_content::isolate_region(&mut dom, &mut titles, is_home)
     };
     marked_tables::mark_tables(&mut dom, root);
-    word_list::mark_filtered_items(&mut dom, root);
+    flat_lists::mark_filtered_items(&mut dom, root);
     main_content::remove_navigation(&mut dom, root, is_fragment);
     metadata.title = titles.choose(&dom, root, is_home, options.has_common_title);
     let metadata = if is_fragment { Metadata::default() } else { metadata };
