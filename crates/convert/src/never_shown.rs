@@ -57,7 +57,7 @@ fn is_trap(dom: &Dom, id: NodeId) -> bool {
 
 /// Whether the style of an element puts text where no visitor sees it: far outside of the screen, if screen
 /// readers skip it or it has a link with a host, as the spam on a hacked site does; without size and
-/// transparent; in letters without size; or hidden from mail programs. Zero height alone does not count,
+/// transparent; in letters without size; or the preview of an e-mail. Zero height alone does not count,
 /// because a script may open the element.
 fn is_out_of_sight(dom: &Dom, id: NodeId) -> bool {
     if !dom.has_attribute(id, "style") {
@@ -77,9 +77,14 @@ fn is_out_of_sight(dom: &Dom, id: NodeId) -> bool {
     let is_placed = matches!(dom.style(id, "position"), Some("absolute" | "fixed"));
     is_placed && is_far() && (dom.attribute(id, "aria-hidden") == Some("true") || has_link())
         || ["opacity", "width", "height"].into_iter().all(is_zero)
-        // Zero letters around other elements remove the space between these, which set a size of their own.
-        || is_zero("font-size") && dom.child_elements(id).next().is_none()
+        // Letters without size around other elements remove the space between these, which set a size of
+        // their own. In a link, they are the label of a symbol.
+        || is_zero("font-size")
+            && dom.child_elements(id).next().is_none()
+            && !dom.is_in(id, &[Tag::A, Tag::Button])
+        // Outlook alone hides what has only this property, such as a link beside a button for Outlook.
         || dom.style(id, "mso-hide") == Some("all")
+            && ["max-height", "font-size", "opacity"].into_iter().any(is_zero)
 }
 
 #[cfg(test)]
@@ -138,6 +143,8 @@ mod tests {
             "<div style='position:absolute; left:-9999px'><a href=#main>b</a></div>",
             "<div style='opacity:0;height:0;overflow:hidden'>b</div>",
             "<div style=font-size:0><p style=font-size:16px>b</div>",
+            "<a href=/b style='padding:9px;mso-hide:all'>b</a>",
+            "<a href=/b class=icon style=font-size:0>b</a>",
             "<div style='position:relative;left:-9999px' aria-hidden=true>b</div>",
         ] {
             assert!(markdown(html).contains('b'), "{html}");

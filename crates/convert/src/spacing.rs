@@ -197,7 +197,9 @@ fn is_price_after(dom: &Dom, before: NodeId, id: NodeId) -> bool {
 /// class.
 fn is_number_of_name(dom: &Dom, parent: NodeId, before: NodeId, id: NodeId) -> bool {
     let ends_number = |end: char| end.is_ascii_digit() || matches!(end, ')' | '.');
-    if !edge(dom, before, false).is_some_and(ends_number)
+    // A raised number before a name may be that of an isotope.
+    if matches!(dom.tag(before), Tag::Sup | Tag::Sub)
+        || !edge(dom, before, false).is_some_and(ends_number)
         || !edge(dom, id, true).is_some_and(char::is_uppercase)
         || !dom.nodes_before(before).take(4).all(|node| dom.is_blank(node))
     {
@@ -577,6 +579,7 @@ mod tests {
                 "<p><b class=b>Open</b>Data, a <b class=b>New Ze</b>Al, <i class=b>Low to</i>p",
                 "**Open**Data, a **New Ze**Al, *Low to*p",
             ),
+            ("<ul><li><sup>1</sup>H is light</ul>", "- <sup>1</sup>H is light"),
             ("<p>1<span class=sr-only>/</span><span>2</span> x<span class=sr-only>=</span>−3", "1/2 x=−3"),
             ("<p><span>One sente</span><span>nce is</span>", "One sentence is"),
             ("<p>a<a href=/b>[1]</a>", "a[\\[1\\]](/b)"),
