@@ -61,7 +61,9 @@ pub(super) fn answer_of(dom: &Dom, id: NodeId) -> Option<&'static str> {
     let is_element = dom.tag(id) == Tag::Other && dom.name(id).contains("icon");
     let own = is_element.then(|| dom.first_attribute(id, &["name", "shape"])).flatten();
     let component = dom.attribute(id, "data-testid").filter(|name| name.ends_with("Icon"));
-    let names = [attribute, own, component, used_symbol(dom, id)];
+    // The name `x` without a prefix may mean anything.
+    let sprite = used_symbol(dom, id).filter(|&name| name != "x");
+    let names = [attribute, own, component, sprite];
     answer_of_classes(dom, id)
         .or_else(|| names.into_iter().flatten().find_map(|name| answer_to(&words_of(name))))
         .or_else(|| drawn_answer(dom, id))
