@@ -221,10 +221,7 @@ pub fn convert(html: &str, options: &Options) -> Converted {
     let forms = phrasing::form_names(&dom);
     let declared = options.article.then(|| article::Declared::read(&dom));
     let page_letters = clean::count_page_letters(&dom, COUNTED_LETTERS);
-    templates::show_templates(&mut dom);
-    markdown_source::show_markdown_source(&mut dom);
-    embeds::show_embeds(&mut dom);
-    mail_addresses::show_mail_addresses(&mut dom);
+    show_written_content(&mut dom);
 
     let is_fragment = markdown_document::is_fragment(html) && options.main.is_none();
     let mut is_selected = false;
@@ -286,6 +283,15 @@ pub fn convert(html: &str, options: &Options) -> Converted {
         loss,
         omissions,
     }
+}
+
+/// Shows what scripts write into the page: the content of templates, Markdown sources, embedded media and
+/// mail addresses.
+fn show_written_content(dom: &mut dom::Dom) {
+    templates::show_templates(dom);
+    markdown_source::show_markdown_source(dom);
+    embeds::show_embeds(dom);
+    mail_addresses::show_mail_addresses(dom);
 }
 
 #[cfg(test)]
