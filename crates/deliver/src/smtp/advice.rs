@@ -4,6 +4,9 @@ use super::enhanced_code::{concerns_account, concerns_authentication, is_banned}
 use super::error::{NO_LOGIN, NOT_OFFERED, SmtpError, SmtpErrorKind, SmtpPhase};
 use super::{SmtpOptions, SmtpTls, is_this_machine};
 
+/// The advice after errors that nothing else explains.
+const CHECK_ADDRESS: &str = "Check `host` and `port`, and whether a mail server is running there.";
+
 impl SmtpOptions {
     /// The options to change after `error`. `None` if the options are probably correct.
     pub(super) fn advise(&self, error: &SmtpError) -> Option<&'static str> {
@@ -32,26 +35,7 @@ impl SmtpOptions {
             (_, SmtpErrorKind::Refusal(530, _)) => {
                 "The mail server requires a login: set `username` and `password`."
             }
-            (SmtpPhase::Tls | SmtpPhase::StartTls, _) if said.contains("certificate") => {
-                "Set `host` to a name in the server's certificate. If your own authority has issued the certificate, set `ca_file`."
-            }
-            (SmtpPhase::Tls | SmtpPhase::StartTls, _)
-                if ["HandshakeFailure", "ProtocolVersion", "InsufficientSecurity"]
-                    .iter()
-                    .any(|alert| said.contains(alert)) =>
-            {
-                "The mail server has no secure version of TLS: it needs TLS 1.2 with ECDHE and AES-GCM or ChaCha20, or TLS 1.3. Ask the mail provider for another server."
-            }
-            // The server has sent its greeting instead of a TLS record.
-            (SmtpPhase::Tls, _) if said.contains("InvalidContentType") => {
-                "This port does not begin with TLS: remove `tls = \"implicit\"`, or set `port = 465` if the server has it."
-            }
-            (SmtpPhase::StartTls, _) if said == NOT_OFFERED && is_this_machine(&self.host) => {
-                "Set `tls = \"none\"`, which is allowed because the server runs on this machine."
-            }
-            (SmtpPhase::StartTls, _) if said == NOT_OFFERED => {
-                "Set `tls = \"implicit\"` and `port = 465`, or ask the mail provider which port offers TLS."
-            }
+            (SmtpPhase::Tls | SmtpPhase::StartTls, _) => self.advise_on_tls(*phase, said),
             (SmtpPhase::Greeting, SmtpErrorKind::Silence(_)) if self.tls != SmtpTls::Implicit => {
                 "The port may begin with TLS, as 465 usually does: set `tls = \"implicit\"`, or check `port`."
             }
@@ -80,8 +64,31 @@ impl SmtpOptions {
             (SmtpPhase::Rcpt, SmtpErrorKind::Refusal(..)) => "Check `to`.",
             (SmtpPhase::Auth, SmtpErrorKind::Refusal(..))
             | (SmtpPhase::Data | SmtpPhase::Content | SmtpPhase::Message, _) => return None,
-            _ => "Check `host` and `port`, and whether a mail server is running there.",
+            _ => CHECK_ADDRESS,
         })
+    }
+
+    /// The options to change after an error of TLS or STARTTLS with this text.
+    fn advise_on_tls(&self, phase: SmtpPhase, said: &str) -> &'static str {
+        let has_no_common_version = ["HandshakeFailure", "ProtocolVersion", "InsufficientSecurity"]
+            .iter()
+            .any(|alert| said.contains(alert));
+        if said.contains("certificate") {
+            "Set `host` to a name in the server's certificate. If your own authority has issued the certificate, set `ca_file`."
+        } else if has_no_common_version {
+            "The mail server has no secure version of TLS: it needs TLS 1.2 with ECDHE and AES-GCM or ChaCha20, or TLS 1.3. Ask the mail provider for another server."
+        } else if phase == SmtpPhase::Tls && said.contains("InvalidContentType") {
+            // The server has sent its greeting instead of a TLS record.
+            "This port does not begin with TLS: remove `tls = \"implicit\"`, or set `port = 465` if the server has it."
+        } else if phase == SmtpPhase::StartTls && said == NOT_OFFERED {
+            if is_this_machine(&self.host) {
+                "Set `tls = \"none\"`, which is allowed because the server runs on this machine."
+            } else {
+                "Set `tls = \"implicit\"` and `port = 465`, or ask the mail provider which port offers TLS."
+            }
+        } else {
+            CHECK_ADDRESS
+        }
     }
 }
 
