@@ -61,19 +61,18 @@ pub(super) fn answer_of(dom: &Dom, id: NodeId) -> Option<&'static str> {
     let is_element = dom.tag(id) == Tag::Other && dom.name(id).contains("icon");
     let own = is_element.then(|| dom.first_attribute(id, &["name", "shape"])).flatten();
     let component = dom.attribute(id, "data-testid").filter(|name| name.ends_with("Icon"));
-    // The name `x` without a prefix may mean anything.
-    let sprite = used_symbol(dom, id).filter(|&name| name != "x");
-    let names = [attribute, own, component, sprite];
+    let names = [attribute, own, component, used_symbol(dom, id)];
     answer_of_classes(dom, id)
         .or_else(|| names.into_iter().flatten().find_map(|name| answer_to(&words_of(name))))
         .or_else(|| drawn_answer(dom, id))
 }
 
-/// The name of the symbol of a sprite to which the first element in an `<svg>` refers with `<use>`.
+/// The name of the symbol of a sprite to which the first element in an `<svg>` refers with `<use>`. `None`
+/// for `x`, which may be the logo of the network X.
 fn used_symbol(dom: &Dom, id: NodeId) -> Option<&str> {
     let part = dom.child_elements(id).next().filter(|&part| dom.name(part) == "use")?;
     let target = dom.first_attribute(part, &["href", "xlink:href"])?;
-    target.rsplit_once('#').map(|(_, name)| name)
+    target.rsplit_once('#').map(|(_, name)| name).filter(|&name| name != "x")
 }
 
 /// The character for the first element in an `<svg>` if it draws one of [`PATHS`].
@@ -270,6 +269,7 @@ mod tests {
             ("<i class='bx bx-checkbox'></i>y", "<i class='fa fa-user-times'></i>n", ("y", "n")),
             ("<svg><path d='M12 2C6 2 2 6 2 12'/></svg>y", "<i class=remove></i>n", ("y", "n")),
             ("<div class=i-carbon-checkmark></div>", "<div class=i-carbon:close></div>", ("✓", "✗")),
+            ("<svg><use href=#x /></svg>y", "<svg><use href=#close /></svg>n", ("y", "✗ n")),
             ("<a-b name=check></a-b>y", "<i data-testid=close></i>n", ("y", "n")),
         ] {
             assert_eq!(cells(yes, no), table(marks.0, marks.1), "{yes} {no}");
