@@ -119,7 +119,8 @@ pub(super) fn is_wait(path: &str, head: &Parts) -> bool {
     path == PATH && head.method == Method::POST
 }
 
-/// How long a client may wait: at most half of `exchange`, after which the server closes the connection.
+/// How long a client may wait: at most half of `exchange`, the time limit after which the server closes the
+/// connection.
 fn max_wait(exchange: Duration) -> Duration {
     MAX_WAIT.min(exchange / 2)
 }

@@ -30,7 +30,7 @@ impl PreferenceCache {
     }
 }
 
-/// Reads a request's preferences from its `headers`. Takes values that are already parsed from `cache`.
+/// Reads a request's preferences from its `headers`. Does not parse values again that are in `cache`.
 pub(super) struct HeaderPreferences<'a> {
     pub(super) headers: &'a HeaderMap,
     pub(super) cache: &'a PreferenceCache,

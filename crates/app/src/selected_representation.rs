@@ -173,7 +173,8 @@ impl<'a> Selection<'a> {
         Ok(ResponseBody::File(part.unchanged_since(file.modified())))
     }
 
-    /// The response without the security headers, or 503 if the file on the disk has changed.
+    /// The response without the security headers, or 503 if the file on the disk has changed or cannot be
+    /// opened.
     pub(super) fn to_response(self) -> HttpResponse {
         self.content().map_or_else(|DiskFileChanged| file_unavailable(), |body| self.with_body(body))
     }

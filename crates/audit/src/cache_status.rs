@@ -25,8 +25,8 @@ pub struct CacheStatus {
     pub field: String,
 }
 
-/// Header fields with values such as `HIT`, and the product that sends each field.
-/// Many products send `X-Cache`.
+/// Header fields with values such as `HIT`, and the product that sends each field. Many products send
+/// `X-Cache`.
 const FIELDS: [(&str, &str); 16] = [
     ("CF-Cache-Status", CLOUDFLARE),
     ("X-Vercel-Cache", VERCEL),
@@ -107,9 +107,9 @@ pub fn has_own_lifetime(response: &Response) -> bool {
     names.iter().any(|name| response.headers.contains_key(*name))
 }
 
-/// The members of `Cache-Status` (RFC 9211), starting with the cache closest to the origin. A member with
-/// `hit` is a hit, with any `fwd`; without it, the `fwd` means a bypass or a miss. Skips members with
-/// neither, and those that are not named by a string or a token. Empty if the field is missing or invalid.
+/// The members of `Cache-Status` (RFC 9211), starting with the cache closest to the origin. A member with a
+/// true `hit` is a hit; otherwise, its `fwd` says whether it is a bypass or a miss. Skips members without
+/// either, and members whose name is not a string or a token. Empty if the field is missing or invalid.
 fn standard_statuses(response: &Response) -> Vec<CacheStatus> {
     let value = response.header("Cache-Status");
     let Ok(caches) = Parser::new(&value).parse::<List>() else { return Vec::new() };

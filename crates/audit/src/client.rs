@@ -220,8 +220,8 @@ impl Client {
 
     /// Sends a request and follows at most [`MAX_REDIRECTS`] redirects within the site, always with GET, even
     /// if the request was a HEAD, because rules read the page to which a redirect leads. Keeps the header
-    /// fields and the body. Returns all exchanges, at least one; the last may be a redirect that is not
-    /// followed or may not be requested.
+    /// fields and the body. Returns all exchanges, at least one; the last may be a redirect that was not
+    /// followed.
     pub async fn follow(&self, group: Group, request: Request) -> Result<Vec<Arc<Exchange>>, Denial> {
         let mut chain = vec![self.send(group, request).await?];
         while chain.len() <= MAX_REDIRECTS
@@ -285,7 +285,7 @@ impl Client {
     }
 
     /// Charges a request to the budget and returns its number. If the request must not be sent, charges
-    /// nothing, and records and returns the reason. Does not ask `robots.txt` about files and forms
+    /// nothing, and records and returns the reason. Does not apply `robots.txt` to files and forms
     /// ([`Denial::Robots`]).
     fn admit(&self, group: Group, url: &Url) -> Result<usize, Denial> {
         let is_forbidden = || {

@@ -252,10 +252,9 @@ impl Response {
         self.declared_encoding().err().map(|charset| format!("the charset `{charset}` is not known"))
     }
 
-    /// The body as text. A byte order mark decides the encoding, then a known `charset`. `decode_html` reads
-    /// HTML without both: mostly as UTF-8 if it is valid, or else as it declares or as is usual in its
-    /// language. Other bodies are UTF-8. Text that is valid UTF-8 is not read in an encoding of single bytes,
-    /// which is declared by mistake. Invalid bytes become U+FFFD.
+    /// The body as text. A byte order mark decides the encoding, then a known `charset`. Without these,
+    /// [`decode_html`] reads HTML, and other bodies are UTF-8. Text that is valid UTF-8 is never read in a
+    /// single-byte encoding, which must have been declared by mistake. Invalid bytes become U+FFFD.
     pub fn text(&self) -> Cow<'_, str> {
         let is_utf8 = std::str::from_utf8(&self.body).is_ok();
         match self.declared_encoding().ok().flatten() {

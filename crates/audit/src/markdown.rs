@@ -67,8 +67,8 @@ pub enum BlockKind {
 }
 
 impl MarkdownPage {
-    /// Parses the first [`MAX_BYTES`] of a document in GitHub Flavored Markdown. Unlike the text of blocks,
-    /// that of `headings` and `text` includes the descriptions of images.
+    /// Parses the first [`MAX_BYTES`] of a document in GitHub Flavored Markdown. The descriptions of images
+    /// are part of `headings` and `text`, but not of the text of blocks.
     pub fn parse(source: &str) -> MarkdownPage {
         let mut options = Options::default();
         options.extension.table = true;

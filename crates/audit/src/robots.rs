@@ -36,8 +36,8 @@ pub struct RobotsGroup {
 
 impl Robots {
     /// Parses a file up to the limits above: ignores all text after [`MAX_BYTES`] or [`MAX_GROUPS`], and in a
-    /// group the crawlers, rules and fields beyond their limits. Skips faulty lines, as crawlers do. Of a
-    /// `User-agent`, only the part before `/` counts.
+    /// group the crawlers, rules and fields beyond their limits. Skips faulty lines, as crawlers do. Reads
+    /// only the part of a `User-agent` before `/`.
     pub fn parse(text: &str) -> Robots {
         let mut robots = Robots::default();
         // Whether the last field other than `Sitemap` was `User-agent`: the next `User-agent` then belongs

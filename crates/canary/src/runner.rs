@@ -61,7 +61,7 @@ impl Canary {
         Ok(Canary { stop, options, thread: Mutex::new(Some(thread)) })
     }
 
-    /// Applies new options from the next run on. Does not wait for this run.
+    /// Applies new options from the next run on. Returns without waiting.
     pub fn reconfigure(&self, options: CanaryOptions) {
         let _ = self.options.send(options);
     }

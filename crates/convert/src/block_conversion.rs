@@ -565,7 +565,7 @@ impl Converter<'_> {
     }
 }
 
-/// Whether a list item is blank and has no link. Even a link without text shows a symbol.
+/// Whether a list item is blank and has no link. A link without text counts, because it may show a symbol.
 fn is_blank_item(dom: &Dom, item: NodeId) -> bool {
     dom.is_blank(item) && dom.find(item, Tag::A).is_none()
 }

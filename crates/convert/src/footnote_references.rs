@@ -40,9 +40,9 @@ pub(super) fn note_name(dom: &Dom, id: NodeId) -> Option<&str> {
 /// An element that contains at least this many nodes is not a reference.
 const MAX_REFERENCE_NODES: usize = 8;
 
-/// Maps the ids of elements and the names of `<a>` elements to the elements. Also maps each backlink to a
-/// reference: its key is [`BACK`] followed by the link's fragment without its first `_ref`, or else without
-/// its first `ref`. Built when it is first needed, because most pages have no footnotes.
+/// Maps the ids of elements and the names of `<a>` elements to the elements. Also contains the backlinks to
+/// references: the key of a link is [`BACK`] followed by its fragment without the first `_ref`, or else
+/// without the first `ref`. Built when it is first needed, because most pages have no footnotes.
 #[derive(Default)]
 pub(super) struct Ids(OnceCell<IdMaps>);
 

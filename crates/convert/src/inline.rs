@@ -641,17 +641,17 @@ impl Run {
         }
     }
 
-    /// Whether all versions of CommonMark let the run begin emphasis, as a left-flanking delimiter run.
+    /// True only if all versions of CommonMark let the run begin emphasis, as a left-flanking delimiter run.
     fn can_open(&self) -> bool {
         flanks(self.after, self.before, may_be_punctuation, is_punctuation)
     }
 
-    /// Whether all versions of CommonMark let the run end emphasis, as a right-flanking delimiter run.
+    /// True only if all versions of CommonMark let the run end emphasis, as a right-flanking delimiter run.
     fn can_close(&self) -> bool {
         flanks(self.before, self.after, may_be_punctuation, is_punctuation)
     }
 
-    /// Whether at least one version of CommonMark lets the run end emphasis.
+    /// False only if no version of CommonMark lets the run end emphasis.
     fn may_close(&self) -> bool {
         flanks(self.before, self.after, is_punctuation, may_be_punctuation)
     }

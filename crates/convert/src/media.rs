@@ -554,7 +554,7 @@ pub(super) fn is_video_page(address: &str) -> bool {
     })
 }
 
-/// Prefixes of the addresses of videos and their players, without the scheme and `www.`.
+/// Prefixes of the addresses of videos and their players, without the scheme and without `www.` or `m.`.
 #[rustfmt::skip]
 const VIDEO_PAGES: [&str; 7] = [
     "youtube.com/watch?", "youtube.com/embed/", "youtube.com/shorts/", "youtube.com/playlist?",

@@ -9,7 +9,7 @@ use uuid::Uuid;
 
 use frontdesk_inbox::store::{Store, StoreError};
 
-/// Requests that wait for a channel to confirm their submission before they send a response.
+/// Requests that are answered only after a channel has confirmed their submission.
 #[derive(Clone, Debug, Default)]
 pub struct Confirmations {
     waiting: Arc<Mutex<HashMap<Uuid, Vec<oneshot::Sender<()>>>>>,

@@ -56,8 +56,8 @@ impl InboxUser {
 
 /// Authenticates the operator. The user named by a trusted proxy takes precedence, and gets a new form token
 /// if the request has none. If no trusted proxy names a valid user, the session cookie identifies the
-/// operator, and the session is extended, at most once a minute. Returns `None` without a valid session, or
-/// if its user is no longer configured.
+/// operator, and the session is resumed ([`session::resume`]). Returns `None` without a valid session, or if
+/// its user is no longer configured.
 pub(super) fn identify(
     inbox: &DeskState,
     options: &DeskOptions,

@@ -15,13 +15,13 @@ const MAX_TEXT: usize = 200;
 /// The stage of work of the submissions in a list, such as open or done.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum ListState {
-    /// Submissions that are not done or spam and, unless the list selects a status, not held.
+    /// Submissions that are neither done nor spam. Excludes held ones unless the list selects a status.
     Open,
     /// Open submissions that no operator has read yet.
     Unread,
     /// Open submissions that are assigned to the user who reads the list.
     Mine,
-    /// Submissions with a day to follow up, past or future, that are not done or spam.
+    /// Submissions with a day to follow up, past or future, that are neither done nor spam.
     Due,
     Done,
     Spam,
@@ -129,8 +129,7 @@ impl ListQuery {
 
     /// The filter for a user, without the search text and the division into leads and sign-ups. The states
     /// `Open`, `Unread` and `Mine` exclude spam, done submissions and, unless the query names a status, held
-    /// ones; `Due` excludes spam and done ones; `Done` and `Spam` exclude nothing. Without a state, a list of
-    /// held submissions excludes spam.
+    /// ones; `Due` excludes spam and done ones. Without a state, a list of held submissions excludes spam.
     pub(super) fn filter(&self, user: &str) -> Filter {
         let filter =
             Filter { form: self.form.clone(), status: self.status, before: self.before, ..Filter::default() };

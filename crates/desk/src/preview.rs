@@ -195,8 +195,9 @@ fn folded_all(texts: &[&str]) -> Vec<String> {
 }
 
 /// The beginning of a message in one line of at most [`MAX_PREVIEW`] characters, with `…` if it continues.
-/// Leaves out greetings, quotes and the lines that introduce them, and all from the closing, the signature or
-/// the line of a mail program on. If nothing else is left, the beginning of the whole message.
+/// Leaves out greetings, quotes and the lines that introduce them, and the end of the message from the
+/// closing, the signature or a mail program's line on. If nothing else is left, the beginning of the whole
+/// message.
 pub(super) fn preview(message: &str) -> String {
     let mut text = String::new();
     let mut is_start = true;

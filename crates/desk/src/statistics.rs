@@ -283,8 +283,8 @@ impl PageRequest<'_> {
     }
 }
 
-/// The key figures of the period, each compared with the period before; page views only if those of that
-/// period are known ([`PageViews::previous`]).
+/// The key figures of the period, each compared with the period before. Page views have no comparison if the
+/// earlier ones are not known ([`PageViews::previous`]).
 fn figures(period: &Period, leads: &Leads, views: &PageViews) -> Vec<Value> {
     let count: usize = leads.series.iter().map(Series::total).sum();
     let previous: usize = leads.previous.iter().sum();

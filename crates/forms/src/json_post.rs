@@ -354,7 +354,7 @@ impl<'de> Deserialize<'de> for MemberName<'de> {
 }
 
 impl MemberValue {
-    /// Reads the text of a JSON value. A number out of range and half of a surrogate pair are faults of the
+    /// Reads the text of a JSON value. A number out of range and an unpaired surrogate are faults of the
     /// member, because JSON's grammar permits them (RFC 8259 §§6, 8.2).
     fn from_json(value: &RawValue) -> MemberValue {
         let json = value.get();

@@ -26,7 +26,7 @@ pub fn mailbox_key(email: &str) -> String {
     }
 }
 
-/// Whether a domain, in any case, belongs to a large mailbox provider. Includes the subdomains of providers
+/// Whether a domain belongs to a large mailbox provider, ignoring case. Includes the subdomains of providers
 /// with subdomain addressing.
 pub fn is_provider(domain: &str) -> bool {
     // The list contains lowercase names only, and most domains are already lowercase.

@@ -36,7 +36,8 @@ impl GenuineToken {
         Some(GenuineToken { key, nonce })
     }
 
-    /// Marks the token as used. Returns false if it already was, if its canary run has ended, or on an error.
+    /// Marks the token as used. Returns false if it was used before or issued for another form, if its canary
+    /// run has ended, or on an error.
     pub(super) async fn use_up(&self, form: &'static Form, store: &Store) -> bool {
         let (nonce, name) = (self.nonce, form.name);
         store.change(move |tx| tx.use_canary(&nonce, name, now())).await.unwrap_or(false)

@@ -75,7 +75,7 @@ impl CachesSurvey {
         let index = first_requests.pages.iter().position(|page| page.markdown.is_some()).unwrap_or(0);
         let agent = first_requests.agent;
         let page = &mut first_requests.pages[index];
-        // The HTML of the first page comes from a cache-busting URL if its own one had Markdown.
+        // The HTML of the first page comes from a cache-busting URL if its own URL returned Markdown.
         let browser = if index == 0 { first_requests.named_url_chain.last() } else { Some(&page.html) };
         let mut survey = CachesSurvey {
             page: index,
@@ -164,8 +164,8 @@ impl CachesSurvey {
         let first = self.agent_first.first().map(|exchange| exchange.url());
         let after_agent =
             first.map_or_else(Vec::new, |first| vec![request(first, CHROME), request(first, agent)]);
-        // At one URL a browser, an agent, and the two browsers of `codings`: the third of these requests
-        // belongs to both `browser_first` and `encodings`.
+        // Send to one URL a browser's request, an agent's, and the two browsers' requests in `codings`: the
+        // third response belongs to both `browser_first` and `encodings`.
         codings.splice(0..0, [browser("gzip"), request(&second, agent)]);
         let (agent_first, mut browser_first) =
             tokio::join!(send_in_order(client, after_agent), send_in_order(client, codings));

@@ -25,8 +25,8 @@ pub(super) static RULE: Rule = Rule {
 
 /// Reports each page with `noindex` whose exact URL is in the sitemap; as advice if it is only in `llms.txt`.
 /// The finding names the first of the `<meta>` elements for `robots` and `googlebot`, or else the first line
-/// of `X-Robots-Tag`. Directives for one crawler apply to the rest of their line only, and do not count if
-/// that crawler is of no search engine.
+/// of `X-Robots-Tag`. In a line, directives after the name of a crawler count only if the crawler belongs to
+/// a search engine.
 fn check(survey: &Survey, findings: &mut Findings) {
     let first_requests = &survey.first_requests;
     for page in &first_requests.pages {

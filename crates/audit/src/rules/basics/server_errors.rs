@@ -24,7 +24,7 @@ pub(super) static RULE: Rule = Rule {
     check,
 };
 
-/// Reports each 5xx response to a page request that a browser or the agent would send ([`is_for_page`]).
+/// Reports each 5xx response to a page request that a browser or an agent would send ([`is_for_page`]).
 fn check(survey: &Survey, findings: &mut Findings) {
     for exchange in
         survey.exchanges.iter().filter(|exchange| is_for_page(exchange, survey.first_requests.agent))

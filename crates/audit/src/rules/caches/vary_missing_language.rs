@@ -40,10 +40,10 @@ pub(super) static RULE: Rule = Rule {
     check,
 };
 
-/// Judges the first response of the survey and that to a client that asked for other languages, if this
-/// client got one of them and the first response has not the same language. Reports the first if it lacks
-/// `Vary: Accept-Language`; the other one likewise, if the first is not reported or has another status. A
-/// response with `no-store` is not reported.
+/// Judges the first response of the survey and the response to a client that asked for other languages, if
+/// that client got one of these languages, and the first response does not have the same one. Reports the
+/// first response if it lacks `Vary: Accept-Language`, and also the other response if the first is not
+/// reported or has another status. Never reports a response with `no-store`.
 fn check(survey: &Survey, findings: &mut Findings) {
     let (Some(first), Some(other)) =
         (survey.first_requests.named_url_chain.first(), survey.caches.other_languages.as_ref())

@@ -19,9 +19,9 @@ pub(super) static RULE: Rule = Rule {
     check,
 };
 
-/// Judges two responses with 404 or 410 if that to the browser is HTML and that to the agent is not. Reports
-/// one of them: the browser's if it lacks `Vary: Accept`, otherwise the agent's if that lacks it; nothing if
-/// this one has `no-store`. Does not compare the bodies, which may contain the time or a request ID.
+/// Judges two responses with 404 or 410 if the browser gets HTML and the agent does not. If the browser's
+/// response lacks `Vary: Accept`, reports only this one, otherwise the agent's if it lacks the field. Reports
+/// no response with `no-store`. Does not compare the bodies, which may contain the time or a request ID.
 fn check(survey: &Survey, findings: &mut Findings) {
     let caches = &survey.caches;
     let (Some(html), Some(markdown)) = (&caches.not_found_html, &caches.not_found_markdown) else { return };

@@ -29,7 +29,7 @@ pub(super) static RULE: Rule = Rule {
 };
 
 /// Compares the lines of `robots.txt` for all crawlers and the fields of both representations. Reports only
-/// the first page that has contradictions: one for each use.
+/// the first page that has contradictions, with one finding for each use.
 fn check(survey: &Survey, findings: &mut Findings) {
     let robots = robots_statements(&survey.first_requests);
     for page in &survey.first_requests.pages {

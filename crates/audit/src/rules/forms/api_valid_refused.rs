@@ -25,7 +25,7 @@ pub(super) static RULE: Rule = Rule {
 };
 
 /// Judges the submissions that were sent. A 5xx status has the severity of the rule; a 4xx status other
-/// than 429, and an undocumented 2xx status, are advice. Redirects are no finding.
+/// than 429, and an undocumented 2xx status, are advice. Redirects are not reported.
 fn check(survey: &Survey, findings: &mut Findings) {
     for tested in &survey.forms.operations {
         let Some(submission) = &tested.submission else { continue };

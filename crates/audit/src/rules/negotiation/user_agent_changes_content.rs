@@ -32,8 +32,7 @@ pub(super) static RULE: Rule = Rule {
 
 /// Reports each crawler whose HTML has less than 70 percent of the words that the client with `*/*` gets.
 /// Reports nothing if that client did not get HTML from the origin, or fewer than [`MIN_WORDS`] words. Notes
-/// as not judged a response that cannot be read, and a page that changes from request to request, which ends
-/// the check. The severity is that of [`severity_by_cache`].
+/// as not judged a response that cannot be read, and a page that changes from request to request.
 fn check(survey: &Survey, findings: &mut Findings) {
     let Some(other) = that_gets(survey.negotiation.any.as_ref(), Representation::Html) else { return };
     let expected = words(other);

@@ -27,8 +27,7 @@ pub(super) static RULE: Rule = Rule {
 };
 
 /// Reports each page whose Markdown did not arrive completely, or ends within a block of the HTML. Markdown
-/// that reaches the limit of the audit is noted as not judged. Markdown that is wrongly called gzip is
-/// another rule's finding.
+/// that reaches the limit of the audit is noted as not judged.
 fn check(survey: &Survey, findings: &mut Findings) {
     for page in &survey.first_requests.pages {
         let Some((exchange, markdown)) = markdown_of(page) else { continue };

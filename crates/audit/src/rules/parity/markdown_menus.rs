@@ -32,7 +32,7 @@ const MANY_WORDS: usize = 40;
 /// Minimum number of link-only blocks before the first heading that count as a menu.
 const MANY_LINKS: usize = 8;
 
-/// Reports each compared page whose Markdown begins with the same blocks as that of another page, with at
+/// Reports each compared page whose Markdown begins with the same blocks as another page's Markdown, with at
 /// least [`MANY_WORDS`] words, or has at least [`MANY_LINKS`] blocks of links. Only blocks before the first
 /// heading count.
 fn check(survey: &Survey, findings: &mut Findings) {

@@ -87,7 +87,7 @@ pub(super) fn differences(html: &MarkdownPage, markdown: &MarkdownPage) -> Vec<D
     let mut found = Vec::new();
     for (key, variants) in &html {
         let Some(others) = markdown.get(key) else { continue };
-        // The texts whose numbers the other document does not have together.
+        // The variants that the other document lacks.
         let only = |own: &Variants, other: &Variants| -> Vec<NumberedText> {
             let own = own.iter().filter(|(digits, _)| !other.contains_key(*digits));
             own.map(|(_, text)| text.clone()).take(MAX_VARIANTS).collect()
@@ -160,7 +160,7 @@ fn numbered_texts(page: &MarkdownPage) -> HashMap<Vec<String>, Variants> {
 }
 
 /// Reads the number in `text[start..end]`: digits, with or without separators, or an English word such as
-/// `twelve`. A word, and a number before `k` or `m` as in `1.5k`, is not exact.
+/// `twelve`. Words, and numbers before `k` or `m` as in `1.5k`, are never exact.
 fn read_number(text: &str, start: usize, end: usize) -> Number {
     let written = text[start..end].to_owned();
     let name = NAMES.iter().position(|name| written.eq_ignore_ascii_case(name));
