@@ -147,7 +147,7 @@ impl<'a> Changes<'a> {
     }
 
     /// Marks a submission as spam, teaches screening that, and holds it unless every channel has it
-    /// ([`Editor::hold_as_spam`]). `Unchanged` if it had the mark, even if it is held now. After an error,
+    /// ([`Editor::hold_as_spam`]). `Unchanged` if it had the mark, even if this call held it. After an error,
     /// the submission may be held without the mark.
     pub fn mark_spam(&mut self, id: Uuid, now: Timestamp) -> Result<Annotated, StoreError> {
         if self.exists(id)? {

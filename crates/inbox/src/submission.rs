@@ -185,7 +185,7 @@ impl fmt::Debug for Submission {
 pub struct Hold {
     /// When the hold began or was last renewed, for example by a repeat of the submission.
     pub since: Timestamp,
-    /// Why the submission is held, in words: the operator's reason, or what screening or a flood caused.
+    /// Why the submission is held, in words: the operator's reason, or the server's, such as a flood.
     pub because: String,
 }
 

@@ -40,7 +40,7 @@ pub struct Uncommented<'a> {
     pub body: Cow<'a, str>,
     /// Warnings with hints, and with line numbers in the original body, counted from 1.
     pub warnings: Vec<(usize, String, &'static str)>,
-    /// For each removed line, the number of the next line that remains in `body`.
+    /// For each removed line, the number in `body` of the line that follows it.
     left_out: Vec<usize>,
 }
 
@@ -229,7 +229,7 @@ fn delimiter(rest: &str) -> Option<(&'static str, &'static [&'static str])> {
     DELIMITERS.into_iter().find(|(open, _)| rest.starts_with(open))
 }
 
-/// The length of the Liquid or Twig tag at the beginning of `rest`, if the tag has this name.
+/// The length of the Liquid or Twig tag at the beginning of `rest`, if the tag has only this name.
 fn liquid_tag(rest: &str, name: &str) -> Option<usize> {
     let inner = rest.strip_prefix("{%")?.trim_start_matches('-').trim_start();
     let after = inner.strip_prefix(name)?.trim_start().trim_start_matches('-').strip_prefix("%}")?;
@@ -319,13 +319,13 @@ fn line_around(body: &str, Range { start, end }: Range<usize>) -> (&str, &str) {
     (before, body[end..].split('\n').next().unwrap_or_default())
 }
 
-/// Whether the range shares its lines only with spaces, and with blockquote markers before it.
+/// Whether the range shares its lines only with white space, and with blockquote markers before it.
 fn has_own_lines(body: &str, range: Range<usize>) -> bool {
     let (before, after) = line_around(body, range);
     is_empty_line(before) && after.trim().is_empty()
 }
 
-/// Whether a line has only spaces and blockquote markers.
+/// Whether a line has only white space and blockquote markers.
 fn is_empty_line(line: &str) -> bool {
     line.trim_start_matches([' ', '\t', '>']).trim().is_empty()
 }

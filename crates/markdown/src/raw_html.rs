@@ -66,7 +66,7 @@ pub fn has_markdown_as_text(html: &str) -> bool {
         && html.trim().contains('\n')
 }
 
-/// The text of a tag up to its `>`, with each quoted value replaced by a space.
+/// The text of a tag up to the next `<` or `>`, with each quoted value replaced by a space.
 fn without_quoted_values(tag: &str) -> String {
     let mut rest = String::new();
     let mut quote = None;

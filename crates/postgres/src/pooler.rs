@@ -48,7 +48,7 @@ impl PoolerState {
         self.is_pooled.load(Ordering::Relaxed)
     }
 
-    /// From now on, makes this process use connections as if there were a pooler.
+    /// From now on, connections to this database are used as if there were a pooler.
     pub fn set_pooled(&self) {
         self.is_pooled.store(true, Ordering::Relaxed);
     }
@@ -71,7 +71,7 @@ impl PoolerState {
     }
 }
 
-/// The error of a failed transaction: from the statement that begins it, or from a later statement.
+/// The error of a failed transaction: from the statements that begin it, or from a later statement.
 pub enum FailedPart {
     Begin(Error),
     Later(Error),

@@ -63,7 +63,7 @@ const OVERRIDES: [(&str, &str); 41] = [
     ("ndjson", "text/plain"),
     // Shaders: `WebGPU` loads them as text.
     ("wgsl", "text/wgsl"),
-    // Plain text: subtitles, bibliographies, patches, and Org and Mermaid documents.
+    // Plain text: subtitles, bibliographies, patches; AsciiDoc, Org, reStructuredText and Mermaid documents.
     ("adoc", "text/plain"),
     ("ass", "text/plain"),
     ("bib", "text/plain"),

@@ -219,7 +219,8 @@ impl Audience {
         [Self::Others, Self::Group].into_iter().find(|audience| has(*audience)).unwrap_or(Self::Owner)
     }
 
-    /// Whether every user in this audience may read a file with this mode. Always true for the owner.
+    /// Whether this class of users, or a larger one, may read a file with this mode. Always true for the
+    /// owner.
     pub fn includes(self, mode: u32) -> bool {
         match self {
             Self::Others => mode & 0o004 != 0,

@@ -167,7 +167,7 @@ fn odds(text: &Text, model: &Model) -> f64 {
     features + wording + model.base
 }
 
-/// The log-odds that at most a share of [`MAX_WRONG`] of the honest texts exceeds.
+/// The threshold of the log-odds: at most a share of [`MAX_WRONG`] of the honest texts exceed it.
 fn threshold(judged: &[(f64, &Text)]) -> f64 {
     let mut ham: Vec<f64> = judged.iter().filter(|(_, text)| !text.is_spam).map(|(odds, _)| *odds).collect();
     ham.sort_unstable_by(f64::total_cmp);

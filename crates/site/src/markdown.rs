@@ -499,7 +499,7 @@ impl<'a> BodyRenderer<'a, '_> {
                 "the page's title is its first-level heading; use `##` or lower for others",
             );
         }
-        // From a title without letters and digits, the anchor would be empty or consist only of hyphens.
+        // From a title without letters and digits, the anchor would have none either.
         let derived = if title.contains(char::is_alphanumeric) { &title } else { "section" };
         // Register the author's anchors as well, so that no derived anchor collides with them.
         let unique = self.anchorizer.anchorize(chosen.as_deref().unwrap_or(derived));

@@ -90,7 +90,7 @@ pub(super) fn parse_publication_time(text: &str) -> Option<Timestamp> {
 const DATE_FORMS: [&str; 8] =
     ["%Y-%m-%d", "%Y/%m/%d", "%b %d %Y", "%b %d, %Y", "%B %d %Y", "%B %d, %Y", "%d %b %Y", "%d %B %Y"];
 
-/// The date formats that put the day first in some countries and the month first in others.
+/// Numeric date formats: some countries put the day first, and others the month.
 const AMBIGUOUS_FORMS: [&str; 6] = ["%d/%m/%Y", "%m/%d/%Y", "%d.%m.%Y", "%m.%d.%Y", "%d-%m-%Y", "%m-%d-%Y"];
 
 /// Parses a date in the format `form`. `None` if its year is before 1000: `27` is not the year 27.

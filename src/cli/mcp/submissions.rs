@@ -120,7 +120,8 @@ fn list_page(
     Ok(result)
 }
 
-/// Adds a note if the search was cut short, and the number of encrypted submissions that it skipped.
+/// Adds a note if the search was cut short, and the number of encrypted submissions that it met, whose fields
+/// cannot be searched.
 fn add_notes(result: &mut Value, page: &SearchPage) {
     if page.is_partial {
         result["note"] =

@@ -247,7 +247,7 @@ struct Screened {
 
 impl Screened {
     /// Screens a row, unless it was screened when it was accepted. A row of a form that this version does not
-    /// know gets no points, and old submissions count as its originals. If the form asks for confirmations,
+    /// know gets no points, and may be a repeat of an old submission. If the form asks for confirmations,
     /// suspicious submissions are held unless they are encrypted. Fails if the row is damaged or screening
     /// panics.
     fn parse_and_screen(

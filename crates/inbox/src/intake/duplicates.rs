@@ -77,7 +77,7 @@ pub(crate) enum Fate {
 pub(crate) struct Eased {
     /// When the repeat was received, as Unix time in milliseconds.
     pub at: i64,
-    /// Whether a flood still holds the original; if not, the repeat releases it.
+    /// Whether the original is now held because of a flood; if not, the repeat releases it.
     pub is_flood: bool,
     /// Whether the original is suspicious after the repeat.
     pub is_suspicious: bool,

@@ -266,7 +266,7 @@ fn is_key_record(text: &[u8]) -> bool {
         || memmem::find_iter(text, b"PrivateKey").any(is_wireguard_key)
 }
 
-/// Whether the text has at least two of the tables of a `frontdesk.toml`.
+/// Whether the text has at least two of the `TABLES`, which a `frontdesk.toml` may have.
 fn is_configuration(text: &[u8]) -> bool {
     #[rustfmt::skip]
     const TABLES: [&[u8]; 8] = [

@@ -83,7 +83,8 @@ pub(super) struct Shared {
     pub links: HashSet<u64>,
     /// The name of the site, if the title or the first-level heading of the Markdown contains it.
     pub site_name: Option<String>,
-    /// Whether most pages have the site's name as their whole title. False if `site_name` is `None`.
+    /// Whether most pages, at least three, have the site's name as their whole title. False if `site_name` is
+    /// `None`.
     pub has_common_title: bool,
 }
 

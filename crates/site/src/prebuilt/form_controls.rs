@@ -236,7 +236,8 @@ fn find_line(html: &str, form: &str, control: Option<&str>) -> Option<usize> {
     Some(1 + html[..at].matches('\n').count())
 }
 
-/// Removes comments, scripts and styles, but keeps their line breaks. Leaves unclosed elements unchanged.
+/// Removes comments, scripts and styles up to their ends (`-->`, `</script>`), but keeps their line breaks.
+/// Leaves unclosed ones unchanged.
 fn without_scripts(html: &str) -> String {
     let lower = html.to_ascii_lowercase();
     let mut rest = String::with_capacity(html.len());

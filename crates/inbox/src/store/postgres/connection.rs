@@ -400,8 +400,8 @@ impl Pooled {
 }
 
 impl Drop for PgConnection {
-    /// Ends the registration, so that the inbox is no longer in use. If that fails, or if a transaction is
-    /// open, the registration expires later.
+    /// Ends the registration, so that this connection no longer counts as a user of the inbox. If that fails,
+    /// or if a transaction is open, the registration expires later.
     fn drop(&mut self) {
         let Some(pooled) = self.pooled.take() else { return };
         if let Some(registration) = pooled.registration.take()

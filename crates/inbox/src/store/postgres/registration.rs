@@ -98,8 +98,8 @@ pub(super) fn end_registration(sql: &dyn Sql, holder: Uuid) -> Result<bool, Stor
 }
 
 /// Ends the expired registrations, except `own`. Stops and returns false at one that has not expired, or
-/// whose transaction is under way; others may have ended by then. Uses the query `lock`, whose parameter is
-/// the key, to prevent their transactions until the lock is released.
+/// whose transaction is under way; others may have ended by then. `lock` is the query that locks a key: until
+/// the lock is released, the ended registration can begin no transaction.
 pub(super) fn end_all(sql: &dyn Sql, own: Option<Uuid>, lock: &str) -> Result<bool, StoreError> {
     let all = format!(
         "SELECT holder, CASE WHEN expires_at > {NOW} THEN 1 ELSE 0 END AS is_alive FROM lease WHERE name LIKE '{REGISTERED}%'"

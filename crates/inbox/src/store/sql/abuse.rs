@@ -21,8 +21,8 @@ const RELEASED: &str = "submission.id IN (SELECT submission FROM operator_log WH
 
 impl Transaction<'_> {
     /// Adds to the counts of refused requests of a day. A source of `None` stands for all sources that are
-    /// not counted individually. Beyond [`MOST_A_DAY`] rows, a source without a row for the form is counted
-    /// there, too.
+    /// not counted individually. Once the day has [`MOST_A_DAY`] rows, a source without a row for the form
+    /// counts as `None`.
     pub(crate) fn record_refusals(&self, refused: &[RefusedRequests], day: Date) -> Result<(), StoreError> {
         let (tx, day) = (self.sql, day_number(day));
         let mut rows: i64 = tx.one_value("SELECT count(*) FROM pressure WHERE day = ?1", values![day])?;
@@ -127,7 +127,7 @@ from_row! { AgentCount { agent, submissions, held } }
 impl InboxReader {
     /// Reports abuse since the day `from` in this time zone, from one snapshot: up to `most` sources and
     /// agents, and all signals. Refused requests are counted by the day in UTC. Reads only the submissions of
-    /// that period. The operators' decisions are those of that period, also about earlier submissions.
+    /// that period. Counts the operators' decisions in that period, even about earlier submissions.
     pub fn abuse(&self, from: Date, zone: &TimeZone, most: usize) -> Result<Abuse, StoreError> {
         let day = day_number(from);
         // If the day begins before the earliest possible timestamp, count from that timestamp.

@@ -25,8 +25,8 @@ const NOT_ASKED: &str = "no mail is sent to this address, so it cannot be confir
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct ConfirmationMails {
     pub queued: usize,
-    /// The number of mails that wait because a limit is used up. Of those that wait because of
-    /// [`MailLimit::All`], counts only the first of each kind and priority.
+    /// For each limit, the number of mails that wait because it is used up. For [`MailLimit::All`], counts at
+    /// most one mail of each kind and priority.
     pub limited: LimitCounts,
     /// Whether more emails may be due. Always false if [`MailLimit::All`] is used up.
     pub has_more: bool,
@@ -118,8 +118,8 @@ impl Transaction<'_> {
 
     /// Queues mails that ask visitors to confirm their addresses, or remind them, among the first `most` that
     /// are due. First mails come before reminders, and mails for networks that have sent many entries after
-    /// the others of their kind. Mails beyond a limit wait. If it is that of a domain or a network, mails to
-    /// others are queued. Leaves out entries that are encrypted or not held.
+    /// the others of their kind. Mails beyond a limit wait; if the limit of a domain or a network is used up,
+    /// other mails are still queued. Leaves out entries that are encrypted or not held.
     pub fn queue_confirmations(
         &self,
         now: Timestamp,

@@ -14,8 +14,8 @@ use crate::submission::delivery::{DueDelivery, HIGH_VOLUME_RANK, Lease};
 use crate::submission::outcome::{AttemptFailure, Cause, Outcome, Recipients};
 use crate::submission::schedule::{self, NextStep};
 
-/// All times that the methods take or return are by this process's clock, not by the database's; only `from`
-/// of [`Transaction::bring_forward`] is by the database's.
+/// The methods take and return times by this process's clock. Only the `from` that
+/// [`Transaction::bring_forward`] takes and returns is by the database's clock.
 impl Transaction<'_> {
     /// Prepares the deliveries for a process that begins to send. With SQLite, requeues the attempts that an
     /// earlier process left unfinished (see [`Transaction::requeue_orphans`]), resumes all paused channels,

@@ -179,7 +179,7 @@ impl ExpiryStep {
         }
     }
 
-    /// Whether the step may examine more submissions: neither the limit of rows nor that of bytes is reached.
+    /// Whether the step may examine more submissions: neither its row limit nor its byte limit is reached.
     fn has_room(&self, found: &[Removable]) -> bool {
         found.len() < self.rows && rows::count_fitting(found, self.bytes) == found.len()
     }

@@ -103,13 +103,13 @@ impl Editor {
         self.commit_and_notify(|tx| entry.add(tx, 1))
     }
 
-    /// Makes parked and waiting deliveries due at once and restarts their schedules, clears the errors of
-    /// submissions that were set aside so that they are processed again, and switches on or resumes the
-    /// channels of these deliveries and the one that `retry` names. Returns the number of deliveries and
-    /// submissions. Skips held submissions (except for mails that ask for a confirmation), and a delivery if
-    /// an attempt begins during the call. If `retry` names a channel, submissions stay set aside; if it names
-    /// neither a channel nor a submission, mails to visitors are skipped. Uses transactions of bounded size;
-    /// after an error, earlier ones stay committed.
+    /// Makes the parked and waiting deliveries that `retry` selects due at once and restarts their schedules,
+    /// clears the errors of submissions that were set aside so that they are processed again, and switches on
+    /// or resumes the channels of these deliveries and the one that `retry` names. Returns the number of
+    /// deliveries and submissions. Skips held submissions (except for mails that ask for a confirmation), and
+    /// a delivery if an attempt begins during the call. If `retry` names a channel, submissions stay set
+    /// aside; if it names neither a channel nor a submission, mails to visitors are skipped. Uses
+    /// transactions of bounded size; after an error, earlier ones stay committed.
     pub fn retry(&mut self, retry: &Retry, now: Timestamp) -> Result<usize, StoreError> {
         let selected = Selected::find(&*self.sql, retry)?;
         self.retry_selected(&selected, now)
@@ -152,7 +152,7 @@ impl Editor {
         Ok(count)
     }
 
-    /// Holds a submission and its waiting and parked deliveries, and removes its lesson, such as that of an
+    /// Holds a submission and its waiting and parked deliveries, and removes its lesson, such as one from an
     /// earlier release. If a flood or a missing confirmation already holds it, replaces that cause by the
     /// operator's reason; the next release then asks for the missing confirmation again. Returns false if the
     /// submission does not exist or is not processed yet, is held for any other reason, or has been delivered

@@ -158,8 +158,8 @@ impl InboxReader {
         self.count_by_channel("state = 'waiting' AND due_at < ?1", before)
     }
 
-    /// Counts waiting deliveries and those being sent that have failed `failures` times or more, and at least
-    /// once, mails to visitors included, by channel.
+    /// The number of deliveries, mails to visitors included, that are waiting or being sent and have failed
+    /// at least `failures` times, by channel. Zero `failures` count as one.
     pub fn failing(&self, failures: u32) -> Result<Vec<(String, usize)>, StoreError> {
         self.count_by_channel("due_at IS NOT NULL AND failures > 0 AND failures >= ?1", failures)
     }

@@ -55,7 +55,7 @@ pub struct Queue {
     /// Entries whose visitors have not been asked to confirm their addresses yet, because of a
     /// limit of mails to visitors or because the address has had a mail within a day.
     pub unasked: usize,
-    /// The earliest time at which one of the confirmation mails that are not queued yet was due.
+    /// The earliest due time of a first confirmation mail that is not queued yet.
     pub unasked_since: Option<Timestamp>,
     /// Channels that have a backlog or are paused or switched off, sorted by name.
     pub channels: Vec<ChannelQueue>,

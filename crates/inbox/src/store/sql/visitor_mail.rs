@@ -121,7 +121,7 @@ impl Transaction<'_> {
 
     /// Checks whether the limits have room for one more mail. Returns the rows to store for it; the inner
     /// error is the first limit that is used up, and when it has room again. Skips limits that are off, and
-    /// that of the domain for large mailbox providers. Stores nothing. With PostgreSQL, makes other replicas
+    /// the domain limit for large mailbox providers. Stores nothing. With PostgreSQL, makes other replicas
     /// wait until this transaction ends.
     fn check_limits(
         &self,

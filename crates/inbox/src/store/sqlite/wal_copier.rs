@@ -93,8 +93,8 @@ impl Drop for Copier {
     }
 }
 
-/// Copies the log in up to [`MAX_PASSES`] passes, until few pages are left or `stop` is set. Fails if the
-/// files were replaced.
+/// Copies the log in up to [`MAX_PASSES`] passes, until a pass copies few pages or `stop` is set. Fails if
+/// the files were replaced.
 fn copy_log(path: &Path, files: Option<DatabaseFiles>, stop: &AtomicBool) -> Result<(), StoreError> {
     lower_priority(NICE);
     // The last connection that closes removes the log. If the files were replaced, that could be the log of
