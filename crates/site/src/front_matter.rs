@@ -114,12 +114,12 @@ pub struct ParsedFile<'a> {
     pub lines: HashMap<&'static str, usize>,
 }
 
-/// Keys of other generators that are supported under these names, or ignored without a warning.
+/// Keys of other generators that are supported under these names, or ignored without a warning. Keys for
+/// times are in [`PUBLICATION`] and [`EXPIRY`].
 #[rustfmt::skip]
 const FOREIGN: &[&str] = &[
     // Supported keys.
-    "summary", "lastmod", "publishdate", "pubdate", "publishedat", "expirydate", "unpublishdate", "expires",
-    "linktitle", "authors", "images", "taxonomies", "extra", "url", "path", "cascade",
+    "summary", "lastmod", "linktitle", "authors", "images", "taxonomies", "extra", "url", "path", "cascade",
     // Keys that are ignored without a warning.
     "type", "layout", "params", "outputs", "resources", "series", "markup", "keywords", "in_search_index", "sort_by",
     "paginate_by", "paginate_path", "insert_anchor_links", "page_template", "generate_feed", "generate_feeds", "transparent",
@@ -158,10 +158,15 @@ const FILE_TIMES: &[&str] = &["last modified", "created", "git last modified", "
 const DATE: &[&str] = &["date.created", "date"];
 
 /// The keys for the time at which a page is published, if that differs from its `date`.
-const PUBLICATION: &[&str] = &["publishDate", "pubDate", "publishedAt"];
+#[rustfmt::skip]
+const PUBLICATION: &[&str] = &[
+    "publishDate", "pubDate", "pubDatetime", "publishedAt", "publishedTime", "publishOn", "publicationDate",
+    "datePublished",
+];
 
 /// The keys for the time at which a page is taken down.
-const EXPIRY: &[&str] = &["expiryDate", "unpublishDate", "expires"];
+const EXPIRY: &[&str] =
+    &["expiryDate", "unpublishDate", "expires", "expiresAt", "expiry", "expiration", "expirationDate"];
 
 /// The documented front matter keys.
 #[rustfmt::skip]
@@ -265,15 +270,15 @@ impl FrontMatterReader<'_> {
         let has_title = self.find(&["title"]).is_some();
         for (key, value) in &self.table {
             let is_known = |known: &&str| is_same_key(known, key);
-            let text = if is_known(&"published") { self.text(key, value, &[]) } else { None };
+            let text =
+                if ["published", "publish"].iter().any(is_known) { self.text(key, value, &[]) } else { None };
             let published = text.filter(|text| parse_publication_time(text).is_some());
             if published.as_ref().is_some_and(|text| parse_time(text).is_none()) {
-                let message =
-                    "`published` must be a date such as 2026-11-20, or `true` or `false`".to_owned();
+                let message = format!("`{key}` must be a date such as 2026-11-20, or `true` or `false`");
                 let fault = Fault::warning(self.place, self.line(key), message);
                 self.faults.push(fault.hint(LATEST));
             }
-            if KEYS.iter().chain(FOREIGN).any(&is_known)
+            if [KEYS, FOREIGN, PUBLICATION, EXPIRY].into_iter().flatten().any(is_known)
                 || Visibility::of_key(key, value).is_some()
                 || published.is_some()
             {
@@ -410,14 +415,18 @@ impl FrontMatterReader<'_> {
         day
     }
 
-    /// The publication time: the first of `PUBLICATION`, or else `published`, or else `date`. Skips invalid
-    /// values, which [`Self::read_date`] reports, except for `published`, which may also be a flag.
+    /// The publication time: the first of `PUBLICATION`, or else `published` or `publish`, or else `date`.
+    /// Skips invalid values, which [`Self::read_date`] reports, except for `published` and `publish`, which
+    /// may also be flags.
     fn read_publication_time(&self) -> Option<Timestamp> {
         let time = |names: &[&'static str]| {
             let (name, value) = self.find(names)?;
             parse_publication_time(&self.text(name, &value, &[])?)
         };
-        time(PUBLICATION).or_else(|| time(&["published"])).or_else(|| time(DATE))
+        time(PUBLICATION)
+            .or_else(|| time(&["published"]))
+            .or_else(|| time(&["publish"]))
+            .or_else(|| time(DATE))
     }
 
     /// The time from which the page is not published; `None` if missing or invalid. Reports an invalid time.
@@ -876,11 +885,11 @@ mod tests {
         assert_eq!(page.expire_at, "2027-01-01T09:00Z".parse().ok());
         assert!(!page.visibility.is_limited());
         accept("---\ntitle: T\nstatus: published\nvisibility: public\npassword:\n---\n");
-        for key in ["publishDate", "publish_date", "Publish-Date", "published_at", "publishedAt"] {
+        for key in ["publish_date", "Publish-Date", "published_at", "pubDatetime", "publishOn", "publish"] {
             let page = accept(&format!("---\ntitle: T\ndate: 2026-01-01\n{key}: 2026-12-01\n---\n"));
             assert_eq!(page.publish_at, "2026-12-01T00:00Z".parse().ok(), "{key}");
         }
-        for key in ["unpublish_date", "expiry-date", "expires"] {
+        for key in ["unpublish_date", "expiry-date", "expires", "expires_at", "expiry", "expiration"] {
             let page = accept(&format!("---\ntitle: T\n{key}: 2026-12-01\n---\n"));
             assert_eq!(page.expire_at, "2026-12-01T00:00Z".parse().ok(), "{key}");
         }

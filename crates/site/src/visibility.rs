@@ -30,22 +30,25 @@ impl Visibility {
     pub fn of_key(key: &str, value: &Value) -> Option<Self> {
         let flag = as_flag(value);
         let withheld = |is: bool| is.then_some(true);
+        let is_word = |words: &[&str]| {
+            value.as_str().is_some_and(|text| words.iter().any(|word| text.eq_ignore_ascii_case(word)))
+        };
         let draft = |draft| Self { draft, ..Self::default() };
         let unrendered = |unrendered| Self { unrendered, ..Self::default() };
         let unlisted = |unlisted| Self { unlisted, ..Self::default() };
         let noindex = |noindex| Self { noindex, ..unlisted(withheld(noindex)) };
         Some(match key.to_ascii_lowercase().replace(['_', '-'], "").as_str() {
             "draft" => draft(Some(flag?)),
+            "publish" | "published" | "poststatus" if is_word(&["draft", "private"]) => draft(Some(true)),
             "published" => draft(Some(!flag?)),
-            "publish" => draft(withheld(!flag?)),
-            "isdraft" | "private" => draft(withheld(flag?)),
+            "publish" | "ispublished" | "dgpublish" | "public" => draft(withheld(!flag?)),
+            "isdraft" | "private" | "excluded" | "ignorepublish" | "ignorepost" => draft(withheld(flag?)),
             "password" => draft(withheld(!value.is_null() && value != "")),
             // Ignore the value `draft`: decision records with this status are published.
-            "status" | "visibility" => match value.as_str()?.to_ascii_lowercase().as_str() {
+            "status" | "visibility" | "poststatus" => match value.as_str()?.to_ascii_lowercase().as_str() {
                 // `members`, `paid` and `tiers` are posts of Ghost for its subscribers.
-                "private" | "hidden" | "pending" | "protected" | "trash" | "members" | "paid" | "tiers" => {
-                    draft(Some(true))
-                }
+                "private" | "hidden" | "pending" | "protected" | "trash" | "auto-draft" | "skip"
+                | "members" | "paid" | "tiers" => draft(Some(true)),
                 "unlisted" => unlisted(Some(true)),
                 "public" | "published" | "publish" | "new" => Self::default(),
                 _ => return None,
@@ -54,12 +57,14 @@ impl Visibility {
             "access" if value.as_object().is_some_and(|rules| !rules.is_empty()) => draft(Some(true)),
             "headless" => unrendered(withheld(flag?)),
             "render" | "routable" => unrendered(withheld(!flag?)),
-            // In Eleventy, `permalink: false` means that the page is not written. Other values are paths.
+            // In Eleventy and Lume, `false` means that the page is not written. Other values are paths.
             "permalink" if flag == Some(false) => unrendered(Some(true)),
+            "url" | "path" if *value == false => unrendered(Some(true)),
             "unlisted" => unlisted(Some(flag?)),
-            "hidden" => unlisted(withheld(flag?)),
+            "listed" => unlisted(withheld(!flag?)),
+            "hidden" | "sitemapexclude" | "eleventyexcludefromcollections" => unlisted(withheld(flag?)),
             "noindex" | "robotsnoindex" => noindex(flag?),
-            "robots" => noindex(robots_forbid_index(value)?),
+            "robots" | "metarobots" => noindex(robots_forbid_index(value)?),
             "seo" => {
                 let values = [Some(value), value.get("robots")];
                 noindex(values.into_iter().flatten().any(|it| robots_forbid_index(it) == Some(true)))
@@ -260,6 +265,35 @@ mod tests {
             (json!({"seo": {"noindex": true, "draft": true}}), None, None, Some(true)),
             (json!({"seo": {"robots": "noindex"}}), None, None, Some(true)),
             (json!({"seo": {"index": false}}), None, None, Some(true)),
+        ] {
+            assert_eq!(settings(&matter), (draft, unrendered, unlisted), "{matter}");
+        }
+    }
+
+    #[test]
+    fn keys_of_several_other_programs_withhold_a_page() {
+        for (matter, draft, unrendered, unlisted) in [
+            (json!({"url": false}), None, Some(true), None),
+            (json!({"path": false}), None, Some(true), None),
+            (json!({"path": "no", "url": "/"}), None, None, None),
+            (json!({"publish": "Draft"}), Some(true), None, None),
+            (json!({"publish": "private"}), Some(true), None, None),
+            (json!({"published": "draft"}), Some(true), None, None),
+            (json!({"status": "auto-draft"}), Some(true), None, None),
+            (json!({"status": "skip"}), Some(true), None, None),
+            (json!({"post_status": "draft"}), Some(true), None, None),
+            (json!({"post_status": "publish", "public": true, "excluded": false}), None, None, None),
+            (json!({"dg-publish": false}), Some(true), None, None),
+            (json!({"isPublished": false}), Some(true), None, None),
+            (json!({"public": "no"}), Some(true), None, None),
+            (json!({"ignorePublish": true}), Some(true), None, None),
+            (json!({"ignorePost": true}), Some(true), None, None),
+            (json!({"excluded": true}), Some(true), None, None),
+            (json!({"listed": false}), None, None, Some(true)),
+            (json!({"listed": true, "sitemap_exclude": false}), None, None, None),
+            (json!({"sitemap_exclude": true}), None, None, Some(true)),
+            (json!({"eleventyExcludeFromCollections": true}), None, None, Some(true)),
+            (json!({"metaRobots": "noindex"}), None, None, Some(true)),
         ] {
             assert_eq!(settings(&matter), (draft, unrendered, unlisted), "{matter}");
         }
