@@ -235,14 +235,14 @@ impl<'a> ServedFolders<'a> {
     pub fn is_copy(&self, file: &FoundFile, content: &Hash, publication: &mut Publication<'_>) -> bool {
         let Some(why) = self.private.find_copied(content) else { return false };
         let reason = ExclusionReason::Private(format!("it is a copy of a private file: {why}"));
-        publication.exclude(file.path_in_site.clone(), (self.served_path)(&file.path_in_site), reason);
+        self.exclude(file, reason, publication);
         true
     }
 
-    /// Records that a file is excluded because its content has a mark of a private file.
-    pub fn exclude_content(&self, file: &FoundFile, mark: ContentMark, publication: &mut Publication<'_>) {
+    /// Records that a file which was found is not published, and why.
+    pub fn exclude(&self, file: &FoundFile, reason: ExclusionReason, publication: &mut Publication<'_>) {
         let path = (self.served_path)(&file.path_in_site);
-        publication.exclude(file.path_in_site.clone(), path, ExclusionReason::Content(mark));
+        publication.exclude(file.path_in_site.clone(), path, reason);
     }
 
     /// Whether the target of a symbolic link is, or is in, a file or folder for the server of a hosting

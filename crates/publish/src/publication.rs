@@ -74,6 +74,9 @@ pub enum ExclusionReason {
     Mode(u32),
     #[error("its name is that of a backup, a temporary file or a file of the operating system")]
     Leftover,
+    /// A Markdown file that most site generators do not publish as a page.
+    #[error("its name, or that of a folder above it, begins with `_`")]
+    Partial,
     #[error("its name is that of a configuration file, which may contain passwords")]
     Configuration,
     #[error("its name is that of a file with private keys")]
@@ -159,7 +162,10 @@ pub(crate) fn exclusion_by_name(name: &str, is_folder: bool, siblings: Siblings)
         || (siblings.has_configuration && lower.ends_with(".toml"))
         || ends_with(&[".env"])
         || lower == "web.config";
-    let is_leftover = ends_with(&LEFTOVERS)
+    // Syncthing and Dropbox give such names to the older of two versions; a date follows.
+    let is_conflict = [".sync-conflict-2", "conflicted copy 2"].iter().any(|part| lower.contains(part));
+    let is_leftover = is_conflict
+        || ends_with(&LEFTOVERS)
         || (lower.starts_with('#') && lower.ends_with('#'))
         || ["desktop.ini", "thumbs.db"].contains(&&*lower);
     match () {

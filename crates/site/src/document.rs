@@ -243,8 +243,9 @@ impl SourcePages {
 
 /// Reads the front matter of all sources, and reuses the results in `known` for unchanged ones. Leaves out
 /// pages that are never rendered and, except in a preview, drafts, scheduled and expired pages. By default, a
-/// page is published at the start of its date, and the files in a folder `_drafts` are always drafts. Reports
-/// all faults of front matter, but other faults only of included pages. Fails if a source changes meanwhile.
+/// page is published at the start of its date, and files that [`is_draft_by_name`] finds are always drafts.
+/// Reports all faults of front matter, but other faults only of included pages. Fails if a source changes
+/// meanwhile.
 pub(super) fn read_documents(
     sources: &[SourceFile],
     options: &PagesOptions,
@@ -284,7 +285,7 @@ pub(super) fn read_documents(
         let inherited = folders_above(file).flat_map(indexes).filter_map(|index| cascades.get(&index));
         let inherited = inherited.fold(Visibility::default(), |above, here| here.or(above));
         let Visibility { draft, unrendered, unlisted, noindex } = visibility.or(inherited);
-        let is_draft = draft == Some(true) || drafts_folder(file).is_some();
+        let is_draft = draft == Some(true) || is_draft_by_name(file, &languages);
         let unpublished = unpublished(is_draft, publish_at, expire_at, options.now);
         let is_unrendered = unrendered == Some(true);
         if !is_unrendered {
@@ -354,6 +355,14 @@ fn folder_of_index<'a>(file: &'a str, languages: &[&str]) -> Option<(&'a str, Op
 /// The folder of drafts that contains the file, as in Jekyll: `posts/_drafts/`. `None` for other files.
 fn drafts_folder(file: &str) -> Option<&str> {
     folders_above(file).find(|folder| folder.ends_with("/_drafts/"))
+}
+
+/// Whether the file is in a folder of drafts or, as in Nuxt Content, has a name that ends with `.draft.md`.
+/// The tag of a language may stand before or after `.draft`.
+fn is_draft_by_name(file: &str, languages: &[&str]) -> bool {
+    let stem = stem(file);
+    let ends = [stem, split_language(stem, languages).0];
+    drafts_folder(file).is_some() || ends.iter().any(|stem| stem.ends_with(".draft"))
 }
 
 /// The values in `cascade` of index files, for the pages in their folders: by folder and by the language at

@@ -22,7 +22,9 @@ use frontdesk_process::parallel::in_parallel;
 use frontdesk_process::progress;
 use frontdesk_publish::disk_file::{DiskContent, DiskFile, held_open_limit};
 use frontdesk_publish::media_type::media_type;
-use frontdesk_publish::{Audience, ContentMark, FileChanged, FoundFile, Publication, ServedFolders, examine};
+use frontdesk_publish::{
+    Audience, ContentMark, ExclusionReason, FileChanged, FoundFile, Publication, ServedFolders, examine,
+};
 
 /// The subfolders of the site's folder that are loaded.
 pub const SITE_FOLDERS: [&str; 5] = ["pages", "posts", "assets", "static", "theme"];
@@ -196,9 +198,10 @@ pub(super) struct SiteFiles {
 
 impl SiteFiles {
     /// Returns the files that are published, and the templates; reads only the changed ones. Leaves out files
-    /// that the pages' [`Audience`] may not read, unless `site.publish` lists them. Updates the cache, and
-    /// reports unreadable files and a missing folder `pages`. Fails if a file changes meanwhile.
-    /// `served_path` returns the path at which a file is served, by its name.
+    /// that the pages' [`Audience`] may not read, and sources that [`is_partial`] finds, unless
+    /// `site.publish` lists them. Updates the cache, and reports unreadable files and a missing folder
+    /// `pages`. Fails if a file changes meanwhile. `served_path` returns the path at which a file is served,
+    /// by its name.
     pub fn read(
         folder: &Path,
         served_path: &dyn Fn(&str) -> String,
@@ -231,9 +234,13 @@ impl SiteFiles {
         publication.note_audience(audience, &folder.display().to_string());
         for (part, mut found) in found {
             found.retain(|file| {
+                let purpose = Purpose::of_file(part, file);
+                if purpose == Purpose::Source && !file.is_listed && is_partial(&file.path_in_folder) {
+                    served.exclude(file, ExclusionReason::Partial, publication);
+                    return false;
+                }
                 // Keep every template: it is not published as a file, and only serves to render pages.
-                Purpose::of_file(part, file) == Purpose::Template
-                    || served.is_for(audience, file, publication)
+                purpose == Purpose::Template || served.is_for(audience, file, publication)
             });
             let purpose = |file: &FoundFile| Purpose::of_file(part, file);
             for ReadFile { file, purpose, content, text } in
@@ -336,7 +343,7 @@ impl<'a> FileReader<'a> {
                 continue;
             }
             if let FileContent::Excluded(mark) = content {
-                served.exclude_content(&file, mark, publication);
+                served.exclude(&file, ExclusionReason::Content(mark), publication);
             } else {
                 files.push(ReadFile { file, purpose, content, text });
             }
@@ -488,6 +495,14 @@ fn read_file(
             Err(Fault::error(place, Some(line), "the file is not valid UTF-8").hint("save it as UTF-8"))
         }
     })
+}
+
+/// Whether the name of a Markdown file, or of a folder above it, begins with `_`: many site generators
+/// publish no page for it. Index files (`_index.md`, `_index.de.md`) and folders `_drafts`, whose pages are
+/// drafts, do not count.
+fn is_partial(path: &str) -> bool {
+    let is_known = |name: &str| name == "_drafts" || name.starts_with("_index.");
+    path.split('/').any(|name| name.starts_with('_') && !is_known(name))
 }
 
 /// Whether a file's name has neither a backslash nor a control character, which requests must not contain.

@@ -822,7 +822,6 @@ fn the_front_matter_and_folder_above_a_page_can_withhold_it() {
         ("_drafts/a.md", "nav: 1", false, false),
         ("old-news.md", "expiryDate: 2026-11-20", false, false),
         ("news.md", "expiryDate: 2026-11-21", true, true),
-        ("_drafts.md", "published: true", true, true),
     ];
     for (file, matter, ..) in pages {
         bench.write(&format!("pages/{file}"), &format!("---\ntitle: T\ndescription: D.\n{matter}\n---\n"));
@@ -850,6 +849,47 @@ fn the_front_matter_and_folder_above_a_page_can_withhold_it() {
     assert_eq!(site.expired, ["pages/old-news.md"]);
     let expiries: Vec<&str> = site.scheduled.iter().filter(|it| it.expires).map(|it| &*it.file).collect();
     assert_eq!(expiries, ["pages/news.md"]);
+}
+
+#[test]
+fn the_name_of_a_file_can_withhold_a_page() {
+    let mut bench = Bench::new();
+    let publish = vec!["pages/_public/**".to_owned()];
+    bench.options.publication.publish =
+        Some(Placed { value: publish, place: "frontdesk.toml".into(), line: None });
+    bench.options.languages = vec!["en".into(), "de".into()];
+    let pages = [
+        ("plan.draft.md", None),
+        ("plan.draft.de.md", None),
+        ("draft.md", Some("/draft/")),
+        ("in_between_.md", Some("/in_between_/")),
+        ("b/_index.md", Some("/b/")),
+        ("a/_index.de.md", Some("/de/a/")),
+        ("_drafts/a.md", None),
+        ("_drafts.md", None),
+        ("_note.md", None),
+        ("_private/a/index.md", None),
+        ("_public/b.md", Some("/_public/b/")),
+    ];
+    for (file, _) in pages {
+        bench.write(&format!("pages/{file}"), "---\ntitle: T\ndescription: D.\n---\n");
+    }
+    bench.write("pages/_private/x.png", "picture");
+    let loaded = bench.cache.load(bench.folder.path(), &bench.options, &[]);
+    let site = loaded.site.unwrap_or_else(|| panic!("{:?}", loaded.faults));
+    for path in pages.iter().filter_map(|(_, path)| *path).chain(["/_private/x.png"]) {
+        assert!(site.get(path).is_some(), "{path}");
+    }
+    for path in ["/plan.draft/", "/de/plan.draft/", "/_drafts/", "/_drafts/a/", "/_note/", "/_private/a/"] {
+        assert!(site.get(path).is_none(), "{path}");
+    }
+    assert_eq!(site.drafts, ["pages/_drafts/a.md", "pages/plan.draft.de.md", "pages/plan.draft.md"]);
+    let excluded: Vec<String> = loaded.publication.exclusions.iter().map(ToString::to_string).collect();
+    let reason = "its name, or that of a folder above it, begins with `_`";
+    let expected = ["pages/_drafts.md", "pages/_note.md", "pages/_private/a/index.md"].map(|file| {
+        format!("{file} is not published: {reason}; `publish = [\"{file}\"]` in [site] publishes it")
+    });
+    assert_eq!(excluded, expected);
 }
 
 #[test]
