@@ -63,15 +63,19 @@ pub(super) fn parse_time(text: &str) -> Option<Timestamp> {
 }
 
 /// Parses a publication time as [`parse_time`] does. Of a text that can mean several times, because it ends
-/// with the abbreviation of a time zone (`EST` is used in America and in Australia) or because the order of
-/// day and month is not certain (`07/08/2022`), returns the latest, so that no page is published early.
+/// with the abbreviation of a time zone (`EST` is used in America and in Australia), because the order of
+/// day and month is not certain (`07/08/2022`), or because it is a month or a year, returns the latest, so
+/// that no page is published early. For a month or a year, this is its last day.
 pub(super) fn parse_publication_time(text: &str) -> Option<Timestamp> {
     if let Some(time) = parse_time(text) {
         return Some(time);
     }
-    let (day, clock) = split_clock(text).unwrap_or((text, String::new()));
+    let text = simplify(text);
+    let (day, clock) = split_clock(&text).unwrap_or((&text, String::new()));
     let forms = DATE_FORMS.iter().chain(&AMBIGUOUS_FORMS);
-    let latest = forms.filter_map(|form| parse_date(form, day)).max()?;
+    let in_month = || Some(parse_date("%Y-%m-%d", &format!("{day}-01"))?.last_of_month());
+    let in_year = || parse_date("%Y-%m-%d", &format!("{day}-12-31"));
+    let latest = forms.filter_map(|form| parse_date(form, day)).max().or_else(in_month).or_else(in_year)?;
     let is_zone = |zone: &&str| {
         (2..=5).contains(&zone.len())
             && zone.bytes().all(|b| b.is_ascii_uppercase())
@@ -87,8 +91,11 @@ pub(super) fn parse_publication_time(text: &str) -> Option<Timestamp> {
 
 /// The forms of dates, besides ISO 8601, whose order of day and month is certain; `%b` and `%B` are names of
 /// months in English. Leading zeros are optional.
-const DATE_FORMS: [&str; 8] =
-    ["%Y-%m-%d", "%Y/%m/%d", "%b %d %Y", "%b %d, %Y", "%B %d %Y", "%B %d, %Y", "%d %b %Y", "%d %B %Y"];
+#[rustfmt::skip]
+const DATE_FORMS: [&str; 11] = [
+    "%Y-%m-%d", "%Y/%m/%d", "%Y.%m.%d", "%Y年%m月%d日", "%b %d %Y", "%b %d, %Y", "%B %d %Y", "%B %d, %Y",
+    "%d %b %Y", "%d %B %Y", "%d-%b-%Y",
+];
 
 /// Numeric date formats: some countries put the day first, and others the month.
 const AMBIGUOUS_FORMS: [&str; 6] = ["%d/%m/%Y", "%m/%d/%Y", "%d.%m.%Y", "%m.%d.%Y", "%d-%m-%Y", "%m-%d-%Y"];
@@ -99,33 +106,82 @@ fn parse_date(form: &str, text: &str) -> Option<Date> {
 }
 
 /// Rewrites in ISO 8601 a date such as `Jul 08 2022`, `8 July 2022` or `2022/7/8`, also with a time such as
-/// `9:30`, `9:30:00 +0200` or `9:30 UTC` after it, or a time such as `Fri, 08 Jul 2022 09:30:00 +0200` (RFC
-/// 2822), because site generators accept these. Returns any other text unchanged.
+/// `9:30 PM`, `9:30:00 +0200` or `9:30 UTC` after it, a time such as `Fri, 08 Jul 2022 09:30:00 +0200` (RFC
+/// 2822), or Unix time, because site generators accept these. Also removes what [`simplify`] removes. Returns
+/// any other text unchanged.
 pub(super) fn to_iso(text: &str) -> Cow<'_, str> {
-    let (day, clock) = split_clock(text).unwrap_or((text, String::new()));
-    if let Some(date) = DATE_FORMS.iter().find_map(|form| parse_date(form, day)) {
-        return Cow::Owned(format!("{date}{clock}"));
-    }
-    let Ok(time) = rfc2822::parse(text) else { return Cow::Borrowed(text) };
-    Cow::Owned(time.strftime("%Y-%m-%dT%H:%M:%S%:z").to_string())
+    let in_known_form = |text: &str| {
+        let (day, clock) = split_clock(text).unwrap_or((text, String::new()));
+        let date = DATE_FORMS.iter().find_map(|form| parse_date(form, day))?;
+        Some(format!("{date}{clock}"))
+    };
+    let rfc2822 = || Some(rfc2822::parse(text).ok()?.strftime("%Y-%m-%dT%H:%M:%S%:z").to_string());
+    let unix_time = || {
+        // Seconds or milliseconds between 2001 and 2033: other numbers of this length may be dates.
+        let is_time = matches!(text.len(), 10 | 13) && text.starts_with('1');
+        let time: i64 = text.parse().ok().filter(|_| is_time)?;
+        let seconds = if text.len() == 13 { time / 1000 } else { time };
+        Some(Timestamp::from_second(seconds).ok()?.to_string())
+    };
+    let known = in_known_form(text).or_else(rfc2822).or_else(unix_time);
+    known.or_else(|| in_known_form(&simplify(text))).map_or(Cow::Borrowed(text), Cow::Owned)
+}
+
+/// Removes from a date what does not change its meaning: `[[…]]` of Obsidian around it, the name of the
+/// weekday, the ending of an ordinal (`3rd`), the words `at` and `of`, dots in abbreviations, and what
+/// JavaScript adds to the offset: `GMT` before it and a name in parentheses behind it. Writes `Sept` as
+/// `Sep`.
+fn simplify(text: &str) -> String {
+    const WEEKDAYS: [&str; 7] =
+        ["monday", "tuesday", "wednesday", "thursday", "friday", "saturday", "sunday"];
+    let text = text.strip_prefix("[[").and_then(|text| text.strip_suffix("]]")).unwrap_or(text);
+    let text = text.split(" (").next().unwrap_or_default();
+    let simplify_word = |word: &str| {
+        let lower = word.trim_end_matches(['.', ',']).to_ascii_lowercase();
+        let is_weekday = lower.len() >= 3 && WEEKDAYS.iter().any(|day| day.starts_with(&lower));
+        let has_digit = lower.contains(|c: char| c.is_ascii_digit());
+        let number = if has_digit { lower.trim_end_matches(|c: char| c.is_ascii_alphabetic()) } else { "" };
+        let comma = if word.ends_with(',') { "," } else { "" };
+        let offset = word.strip_prefix("GMT").filter(|offset| offset.len() == "+0100".len());
+        match (number, &lower[number.len()..]) {
+            ("", "at" | "of") => None,
+            ("", "sept") => Some(format!("Sep{comma}")),
+            ("", _) => (!is_weekday).then(|| word.replace('.', "")),
+            (_, "st" | "nd" | "rd" | "th") => Some(format!("{number}{comma}")),
+            _ => Some(offset.unwrap_or(word).to_owned()),
+        }
+    };
+    text.split_whitespace().filter_map(simplify_word).collect::<Vec<_>>().join(" ")
 }
 
 /// Splits a text at the `T` or the spaces before a time of day. Returns the text before it and, in ISO 8601,
-/// `T` and the time: with two digits of the hour, with `Z` for the zones UTC, GMT and Z, and without spaces
-/// before an offset. Other text after the time stays as it is. `None` if there is no time.
+/// `T` and the time: with two digits of the hour, which AM or PM converts to 00 to 23, with `Z` for the zones
+/// UTC, GMT and Z, without spaces before an offset, and with brackets around a name such as `Europe/Berlin`.
+/// Other text after the time stays as it is. `None` if there is no time.
 fn split_clock(text: &str) -> Option<(&str, String)> {
     let (before, after) = text.split_once(':')?;
     let day = before.trim_end_matches(|c: char| c.is_ascii_digit());
     let hour = &before[day.len()..];
-    let day = day.strip_suffix('T').unwrap_or_else(|| day.trim_end());
+    let day = day.strip_suffix('T').unwrap_or_else(|| day.trim_end().trim_end_matches(','));
     if !(1..=2).contains(&hour.len()) || day.len() + hour.len() == before.len() {
         return None;
     }
     let end = after.find(|c: char| !c.is_ascii_digit() && !matches!(c, ':' | '.' | ','));
     let (rest, zone) = after.split_at(end.unwrap_or(after.len()));
+    let hour_of_twelve = hour.parse::<u8>().ok().filter(|hour| (1..=12).contains(hour)).map(|hour| hour % 12);
+    let (hour, zone) = match (hour_of_twelve, zone.trim_start().to_ascii_uppercase().as_str()) {
+        (Some(hour), "AM") => (hour.to_string(), ""),
+        (Some(hour), "PM") => ((hour + 12).to_string(), ""),
+        _ => (hour.to_owned(), zone),
+    };
+    let named;
     let zone = match zone.trim_start() {
         name if ["UTC", "GMT", "Z"].iter().any(|utc| name.eq_ignore_ascii_case(utc)) => "Z",
         offset if offset.starts_with(['+', '-']) => offset,
+        name if name.contains('/') && !name.contains('[') => {
+            named = format!("[{name}]");
+            &named
+        }
         _ => zone,
     };
     Some((day, format!("T{hour:0>2}:{rest}{zone}")))
@@ -180,6 +236,29 @@ mod tests {
         ] {
             assert_eq!(parse_time(written), Some(time(expected)), "{written}");
         }
+    }
+
+    #[test]
+    fn dates_of_several_programs_have_one_meaning() {
+        for (written, expected) in [
+            ("Sept 3, 2021", "2021-09-03T00:00Z"),
+            ("Wednesday, March 3, 2021", "2021-03-03T00:00Z"),
+            ("Wed. 3rd of Mar. 2021", "2021-03-03T00:00Z"),
+            ("March 3rd, 2021 at 12:30 a.m.", "2021-03-03T00:30Z"),
+            ("Wed Mar 03 2021 09:30:00 GMT+0100 (CET)", "2021-03-03T08:30Z"),
+            ("2021-03-03 12:30 PM", "2021-03-03T12:30Z"),
+            ("2021-03-03 9:30pm", "2021-03-03T21:30Z"),
+            ("2021-03-03, 9:30", "2021-03-03T09:30Z"),
+            ("3 March 2021, 9:30", "2021-03-03T09:30Z"),
+            ("03-Mar-2021", "2021-03-03T00:00Z"),
+            ("2021.03.03", "2021-03-03T00:00Z"),
+            ("2021年3月3日", "2021-03-03T00:00Z"),
+            ("1589932800", "2020-05-20T00:00Z"),
+            ("1589932800000", "2020-05-20T00:00Z"),
+            ("[[2021-03-03]]", "2021-03-03T00:00Z"),
+        ] {
+            assert_eq!(parse_time(written), Some(time(expected)), "{written}");
+        }
         // Whether 07/08 is in July or in August depends on the reader.
         for other in [
             "tomorrow",
@@ -192,7 +271,11 @@ mod tests {
             "8 Jul 27",
             "27/7/8",
             "2022-07-08 9:30 EST",
-            "2022-07-08 9:30 PM",
+            "2022-07-08 13:30 PM",
+            "2022-07-08 0:30 AM",
+            "2021030309",
+            "158993280",
+            "2022-07",
             "2022-07-08 25:30",
             "2022-07-08 100:30",
             "2022-07-089:30",
@@ -202,8 +285,10 @@ mod tests {
             assert_eq!(parse_time(other), None, "{other}");
         }
         // `None` on a machine without a database of time zones.
-        let named = parse_time("2022-07-08T09:30[America/New_York]");
-        assert!(named.is_none_or(|at| at == time("2022-07-08T13:30Z")), "{named:?}");
+        for written in ["2022-07-08T09:30[America/New_York]", "2022-07-08 9:30 America/New_York"] {
+            let named = parse_time(written);
+            assert!(named.is_none_or(|at| at == time("2022-07-08T13:30Z")), "{named:?}");
+        }
         assert_eq!(parse_time("2022-07-08T09:30[Nowhere/Else]"), None);
     }
 
@@ -217,7 +302,12 @@ mod tests {
             ("12-1-2026 9:30", Some("2026-12-01T09:30Z")),
             ("1.12.2026 9:30 MSK", Some("2026-12-01T21:30Z")),
             ("25/12/2026", Some("2026-12-25T00:00Z")),
-            ("2026-12-01 9:30 PM", None),
+            ("2026-12-01 9:30 PM", Some("2026-12-01T21:30Z")),
+            ("Tue, 12/1/2026 9:30", Some("2026-12-01T09:30Z")),
+            ("2026-02", Some("2026-02-28T00:00Z")),
+            ("2026", Some("2026-12-31T00:00Z")),
+            ("26", None),
+            ("2026-13", None),
             ("2026-12-01 at noon", None),
             ("07/08/26", None),
             ("soon", None),
