@@ -1,4 +1,5 @@
-//! Reads the front matter of a Markdown file: YAML between `---` lines, or TOML between `+++` lines.
+//! Reads the front matter of a Markdown file: YAML between `---` lines, or TOML between `+++` lines. Also
+//! accepts the marks of gray-matter (`---toml`) and Pandoc (`...`).
 //!
 //! Supports common keys of Hugo and Zola (`lastmod`, `linkTitle`, `taxonomies.tags`, `extra.…`), and omits
 //! pages that these and other generators would not publish. Does not support their shortcodes or sections, or
@@ -7,6 +8,7 @@
 
 mod syntax;
 
+use std::borrow::Cow;
 use std::cmp::Reverse;
 
 use jiff::Timestamp;
@@ -506,9 +508,7 @@ impl FrontMatterReader<'_> {
                 self.faults.push(fault.hint("write only the former path, such as `/old/`"));
                 return false;
             }
-            if let Ok(decoded) = percent_decode(alias) {
-                *alias = decoded.into_owned();
-            }
+            *alias = decode_path(alias);
             true
         });
         aliases
@@ -536,10 +536,10 @@ impl FrontMatterReader<'_> {
         records
     }
 
-    /// The slug without slashes around it. It may have several segments, as in Docusaurus. `None` if it is
-    /// missing or empty, or if `is_valid_path` rejects it, which is reported, or if it is a whole path.
+    /// The decoded slug without slashes around it. It may have several segments, as in Docusaurus. `None` if
+    /// it is missing or empty, or if `is_valid_path` rejects it, which is reported, or if it is a whole path.
     fn read_slug(&mut self) -> Option<String> {
-        let written = self.read_text(&["slug"])?;
+        let written = decode_path(&self.read_text(&["slug"])?);
         let slug = written.trim_matches('/');
         if !is_valid_path(slug) {
             return self.report_invalid("slug", "the end of a path, such as `pricing`");
@@ -547,19 +547,26 @@ impl FrontMatterReader<'_> {
         Some(slug.to_owned()).filter(|slug| !slug.is_empty() && !is_whole_path(&written))
     }
 
-    /// The path with a slash at both ends: that of `path` or `url`, or else a `slug` that is a whole path.
-    /// `None` if it is missing, or if `is_valid_path` rejects it, such as a URL or a path with a query, which
-    /// is reported.
+    /// The decoded path with a slash at both ends: that of `path` or `url`, or else a `slug` that is a whole
+    /// path. `None` if it is missing, or if `is_valid_path` rejects it, such as a path with a query, which is
+    /// reported. An absolute URL counts as missing, with a warning: programs that save pages of other sites
+    /// note their source there.
     fn read_path(&mut self) -> Option<String> {
         let names = ["path", "url"];
-        let Some(path) = self.read_text(&names) else {
-            let slug = self.text("slug", &self.find(&["slug"])?.1, &[])?;
+        let name = self.find(&names).map_or(names[0], |(name, _)| name);
+        let mut path = self.read_text(&names).map(|path| decode_path(&path));
+        if path.take_if(|path| path.starts_with("https://") || path.starts_with("http://")).is_some() {
+            let message = format!("`{name}` has no effect, because it is not a path on this site");
+            let fault = Fault::warning(self.place, self.line(name), message);
+            self.faults.push(fault.hint("write only the path, such as `/about/`, or remove the line"));
+        }
+        let Some(path) = path else {
+            let slug = decode_path(&self.text("slug", &self.find(&["slug"])?.1, &[])?);
             let path = slug.trim_matches('/');
             return (is_whole_path(&slug) && is_valid_path(path)).then(|| format!("/{path}/"));
         };
         let path = path.trim_matches('/').to_owned();
         if !is_valid_path(&path) {
-            let name = self.find(&names).map_or(names[0], |(name, _)| name);
             return self.report_invalid(name, "a path on this site, such as `/about/`");
         }
         Some(if path.is_empty() { "/".to_owned() } else { format!("/{path}/") })
@@ -632,6 +639,11 @@ fn is_same_key(a: &str, b: &str) -> bool {
 
 fn has_errors(faults: &[Fault]) -> bool {
     faults.iter().any(|fault| fault.severity == Severity::Error)
+}
+
+/// Decodes a path. One with invalid escapes stays as written.
+fn decode_path(path: &str) -> String {
+    percent_decode(path).map_or_else(|_| path.to_owned(), Cow::into_owned)
 }
 
 /// Whether a path, which may be empty, has no reserved characters, control characters, dot segments or empty
@@ -821,12 +833,15 @@ mod tests {
             ("publishDate: 12/01/2026", Severity::Warning),
             ("date: soon", Severity::Error),
             ("date: {updated: 2026-02-01}", Severity::Error),
-            ("date: 2026-12-01 10:00 PM", Severity::Error),
+            ("date: 2026-12", Severity::Warning),
+            ("date: 2026", Severity::Warning),
+            ("date: 2026-12-01 13:00 PM", Severity::Error),
             ("publishDate: 8 Jul 27", Severity::Error),
             ("expiryDate: 2026-12-01 10:00:00 EST", Severity::Error),
             ("unlisted: perhaps", Severity::Error),
             ("draft: 2", Severity::Error),
-            ("url: https://example.org/", Severity::Error),
+            ("url: https://example.org/", Severity::Warning),
+            ("url: /a?b", Severity::Error),
         ] {
             let mut faults = Vec::new();
             let text = format!("---\ntitle: T\n{matter}\n---\n");
@@ -864,7 +879,19 @@ mod tests {
             accept("+++\ntitle = \"T\"\npath = \"about/us\"\n+++\n").path.as_deref(),
             Some("/about/us/")
         );
-        assert_eq!(accept("---\ntitle: T\nurl: /about/\n---\n").path.as_deref(), Some("/about/"));
+        for (text, expected) in [
+            ("---\ntitle: T\nurl: /about/\n---\n", Some("/about/")),
+            ("---yaml\ntitle: T\nurl: /%E3%81%82\n...\n", Some("/あ/")),
+            ("---toml\ntitle = \"T\"\npath = \"about\"\n---\n", Some("/about/")),
+            ("---\ntitle: T\npath: false\n---\n", None),
+        ] {
+            assert_eq!(accept(text).path.as_deref(), expected, "{text}");
+        }
+        assert_eq!(accept("---\ntitle: T\nslug: '%E3%81%82'\n---\n").slug.as_deref(), Some("あ"));
+        check(
+            "---\ntitle: T\nurl: https://example.org/a?b\n---\n",
+            &["a.md:3: `url` has no effect, because it is not a path"],
+        );
     }
 
     #[test]
