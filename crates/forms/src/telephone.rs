@@ -7,16 +7,25 @@ const SEPARATORS: &str = " ().-/[]";
 
 /// The words and signs before an extension such as `ext. 12`, in lower case. A word comes before all words
 /// that it begins with: `extn` before `ext`.
-const EXTENSION_MARKS: [&str; 16] = [
+const EXTENSION_MARKS: [&str; 25] = [
     "extension",
+    "extensión",
     "extn",
     "ext",
     "x",
     "#",
+    "interno",
     "int",
     "anexo",
     "ramal",
     "poste",
+    "toestel",
+    "durchwahl",
+    "dw",
+    "wewn",
+    "wew",
+    "linka",
+    "dahili",
     "доб",
     "вн",
     "转",
@@ -32,13 +41,26 @@ const CODES_WITH_ZERO: [&str; 6] = ["39", "378", "379", "225", "241", "242"];
 
 /// Country codes after which no number begins with a zero, and where people write national numbers with a
 /// zero: the trunk prefix, which is not dialed from abroad.
-const CODES_WITH_TRUNK_ZERO: [&str; 88] = [
+const CODES_WITH_TRUNK_ZERO: [&str; 98] = [
     "20", "27", "31", "32", "33", "40", "41", "43", "44", "46", "49", "51", "54", "55", "57", "58", "60",
-    "61", "62", "63", "64", "66", "81", "82", "84", "86", "90", "91", "92", "93", "94", "95", "98", "212",
-    "213", "218", "233", "234", "249", "250", "251", "254", "255", "256", "260", "261", "262", "263", "264",
-    "353", "355", "358", "359", "370", "373", "374", "380", "381", "382", "383", "385", "386", "387", "389",
-    "421", "590", "593", "594", "595", "596", "598", "855", "856", "880", "886", "961", "962", "963", "964",
-    "966", "967", "970", "971", "972", "977", "994", "995", "996",
+    "61", "62", "63", "64", "66", "81", "82", "84", "86", "90", "91", "92", "93", "94", "95", "98", "211",
+    "212", "213", "218", "231", "232", "233", "234", "243", "249", "250", "251", "252", "254", "255", "256",
+    "260", "261", "262", "263", "264", "265", "291", "353", "355", "358", "359", "370", "373", "374", "377",
+    "380", "381", "382", "383", "385", "386", "387", "389", "421", "590", "591", "593", "594", "595", "596",
+    "598", "855", "856", "880", "886", "961", "962", "963", "964", "966", "967", "970", "971", "972", "976",
+    "977", "994", "995", "996",
+];
+
+/// The trunk prefixes other than a zero: the country code, the prefix, and the fewest and the most digits of
+/// the national numbers after it. The number of digits tells the prefix from the beginning of a number:
+/// `+7 800 5553535` is whole.
+const TRUNK_PREFIXES: [(&str, &str, usize, usize); 6] = [
+    ("36", "06", 8, 9),
+    ("7", "8", 10, 10),
+    ("375", "80", 9, 9),
+    ("375", "8", 9, 9),
+    ("370", "8", 8, 8),
+    ("52", "01", 10, 10),
 ];
 
 /// The ASCII character that means the same in a number, or else the character. Blank characters
@@ -68,9 +90,10 @@ pub(crate) fn to_ascii_in_number(c: char) -> char {
 /// The normal form of a telephone number: an optional `+`, 5 to 15 digits, and `;ext=` with an extension (RFC
 /// 3966). Blanks, dashes, dots, `/`, parentheses and brackets may separate digits. `tel` may precede the
 /// number. A `+` may follow it, as in texts from right to left. Digits become ASCII. After the code of a
-/// country whose national numbers begin with a zero that is not dialed from abroad, drops a single zero;
-/// after other codes, drops `(0)`, unless the country dials it. `None` if the text is no telephone number, or
-/// has a control character such as a tab.
+/// country whose national numbers begin with a zero that is not dialed from abroad, drops a single zero,
+/// and one of [`TRUNK_PREFIXES`]; after other codes, drops `(0)`, unless the country dials it. `None` if the
+/// text is no telephone number, is two of them ([`is_two_numbers`]), or has a control character such as a
+/// tab.
 pub fn telephone_number(text: &str) -> Option<String> {
     let text: String = text.chars().map(to_ascii_in_number).collect();
     let is_separator = |c: char| SEPARATORS.contains(c);
@@ -88,28 +111,38 @@ pub fn telephone_number(text: &str) -> Option<String> {
     let end = rest.find(|c: char| !c.is_ascii_digit() && !is_separator(c)).unwrap_or(rest.len());
     let (number, after) = rest.split_at(end);
     let written = number.bytes().filter(u8::is_ascii_digit).count();
-    if !(5..=15).contains(&written) {
+    let is_international = has_plus || after.trim_end_matches(is_separator) == "+";
+    if !(5..=15).contains(&written) || !is_international && is_two_numbers(number) {
         return None;
     }
     let after = after.trim_end_matches(is_separator);
-    let has_plus_after = after == "+";
-    let extension = if after.is_empty() || has_plus_after { None } else { Some(read_extension(after)?) };
-    let is_international = has_plus || has_plus_after;
+    let extension = if matches!(after, "" | "+") { None } else { Some(read_extension(after)?) };
     let mut normal = if is_international { "+".to_owned() } else { String::new() };
-    normal.push_str(&without_trunk_zero(dialed_digits(number, is_international), is_international));
+    normal.push_str(&without_trunk_prefix(dialed_digits(number, is_international), is_international));
     if let Some(extension) = extension {
         normal.extend([";ext=", extension]);
     }
     Some(normal)
 }
 
-/// The digits of a number without the zero in `(0)` after a country code: one to three digits, the first of
-/// which is not zero, at the start of the number or after `00`. Keeps the zero if it is dialed from abroad,
-/// or if fewer than five digits would remain.
+/// Whether digits on both sides of a slash are too many for an area code and a number: at least seven before
+/// it, six without a zero at the beginning, and six after it. No number after `00` counts as two.
+fn is_two_numbers(number: &str) -> bool {
+    let Some((before, after)) = number.split_once('/') else { return false };
+    let digits = |text: &str| text.chars().filter(char::is_ascii_digit).collect::<String>();
+    let (before, after) = (digits(before), digits(after));
+    let longest_area_code = if before.starts_with('0') { 6 } else { 5 };
+    before.len() > longest_area_code && after.len() >= 6 && !before.starts_with("00")
+}
+
+/// The digits of a number without the zero in `(0)` or `[0]` after a country code: one to three digits, the
+/// first of which is not zero, at the start of the number or after `00`. Keeps the zero if it is dialed from
+/// abroad, or if fewer than five digits would remain.
 fn dialed_digits(number: &str, is_international: bool) -> String {
     let digits = |text: &str| text.chars().filter(char::is_ascii_digit).collect::<String>();
     let all = digits(number);
-    let Some((before, after)) = number.split_once("(0)") else { return all };
+    let compact = number.replace(' ', "").replace("[0]", "(0)");
+    let Some((before, after)) = compact.split_once("(0)") else { return all };
     let before = digits(before);
     let code = if is_international { Some(&*before) } else { before.strip_prefix("00") };
     let is_code = |code: &str| (1..=3).contains(&code.len()) && !code.starts_with('0');
@@ -123,29 +156,44 @@ fn dialed_digits(number: &str, is_international: bool) -> String {
     }
 }
 
-/// The digits without a single zero after one of [`CODES_WITH_TRUNK_ZERO`], at the start of the number or
-/// after `00`. Keeps the zero if fewer than five digits would remain.
-fn without_trunk_zero(digits: String, is_international: bool) -> String {
+/// The digits without one of [`TRUNK_PREFIXES`], or a single zero after one of [`CODES_WITH_TRUNK_ZERO`].
+/// The country code is at the start of the number or after `00`. Keeps the zero if fewer than five digits
+/// would remain.
+fn without_trunk_prefix(digits: String, is_international: bool) -> String {
     let rest = if is_international { Some(&*digits) } else { digits.strip_prefix("00") };
-    let national =
-        rest.and_then(|rest| CODES_WITH_TRUNK_ZERO.iter().find_map(|code| rest.strip_prefix(code)));
-    match national.and_then(|rest| rest.strip_prefix('0')) {
-        Some(rest) if !rest.starts_with('0') && digits.len() > 5 => {
-            let before = digits.len() - rest.len() - 1;
-            digits[..before].to_owned() + rest
-        }
-        _ => digits,
+    let Some(rest) = rest else { return digits };
+    let after_prefix = |(code, prefix, least, most): &(&str, &str, usize, usize)| {
+        let national = rest.strip_prefix(code)?.strip_prefix(prefix)?;
+        (*least..=*most).contains(&national.len()).then_some((national, prefix.len()))
+    };
+    let after_zero = || {
+        let national = CODES_WITH_TRUNK_ZERO.iter().find_map(|code| rest.strip_prefix(code))?;
+        let national = national.strip_prefix('0').filter(|rest| !rest.starts_with('0'))?;
+        (digits.len() > 5).then_some((national, 1))
+    };
+    match TRUNK_PREFIXES.iter().find_map(after_prefix).or_else(after_zero) {
+        Some((national, dropped)) => digits[..digits.len() - national.len() - dropped].to_owned() + national,
+        None => digits,
     }
 }
 
 /// The digits of an extension, at most six, after one of [`EXTENSION_MARKS`] in upper or lower case. A comma
-/// or a semicolon may precede the mark, and a dot, a colon, `=` and blanks follow it.
+/// or a semicolon may precede the mark, and a dot, a colon, `=` and blanks follow it. Instead of a mark,
+/// commas or semicolons alone, which address books dial as pauses, may precede at most five digits and a `#`:
+/// six may be another number.
 fn read_extension(text: &str) -> Option<&str> {
+    let are_digits = |digits: &str, most: usize| {
+        (1..=most).contains(&digits.len()) && digits.bytes().all(|byte| byte.is_ascii_digit())
+    };
+    let after_pause = text.trim_start_matches([',', ';']);
+    let dialed = after_pause.strip_suffix('#').unwrap_or(after_pause);
+    if after_pause.len() < text.len() && are_digits(dialed, 5) {
+        return Some(dialed);
+    }
     let text = text.strip_prefix([',', ';']).map_or(text, |rest| rest.trim_start_matches(' '));
     let after = EXTENSION_MARKS.iter().find_map(|mark| strip_mark(text, mark))?;
     let digits = after.trim_start_matches([' ', '.', ':', '=']);
-    let is_extension = (1..=6).contains(&digits.len()) && digits.bytes().all(|byte| byte.is_ascii_digit());
-    is_extension.then_some(digits)
+    are_digits(digits, 6).then_some(digits)
 }
 
 /// The rest of `text` after `mark`, in upper or lower case; `None` if `text` does not begin with `mark`.
@@ -220,6 +268,27 @@ mod tests {
             ("+995 (0)32 123456", Some("+99532123456")),
             ("030 12345²", None),
             ("030 12345①", None),
+            ("+47 [0] 22123456", Some("+4722123456")),
+            ("+47 ( 0 )22123456", Some("+4722123456")),
+            ("555 1234 / 555 4321", None),
+            ("123456 / 654321", None),
+            ("030 1234567/1234567", None),
+            ("(030) 12345 / 123457", None),
+            ("033056 / 123456", Some("033056123456")),
+            ("49244 / 123456", Some("49244123456")),
+            ("+49 4101 / 123456", Some("+494101123456")),
+            ("0049 33056 / 123456", Some("004933056123456")),
+            ("+1 555 010 9999,,123#", Some("+15550109999;ext=123")),
+            ("+1 555 010 9999;123", Some("+15550109999;ext=123")),
+            ("555-010-9999,12", Some("5550109999;ext=12")),
+            ("030 123456,654321", None),
+            ("030 123456, 12", None),
+            ("030 123456#", None),
+            ("030 123456 DW 12", Some("030123456;ext=12")),
+            ("22 123 45 67 wew. 12", Some("221234567;ext=12")),
+            ("600 123 456 Extensión 12", Some("600123456;ext=12")),
+            ("0212 123 45 67 dahili 12", Some("02121234567;ext=12")),
+            ("02 123456 interno 5", Some("02123456;ext=5")),
         ] {
             assert_eq!(telephone_number(text).as_deref(), expected, "{text}");
             if let Some(normal) = expected {
@@ -252,6 +321,20 @@ mod tests {
             ("+241 (06) 12 34 56", Some("+24106123456")),
             ("+7 0951 123456", Some("+70951123456")),
             ("+1 020 7946 0958", Some("+102079460958")),
+            ("+243 081 234 5678", Some("+243812345678")),
+            ("+591 0 71234567", Some("+59171234567")),
+            ("+36 06 30 123 4567", Some("+36301234567")),
+            ("+36 (06) 1 234 5678", Some("+3612345678")),
+            ("+36 06 12345", Some("+360612345")),
+            ("+7 (8) 495 123-45-67", Some("+74951234567")),
+            ("007 8 495 123-45-67", Some("0074951234567")),
+            ("+7 800 555-35-35", Some("+78005553535")),
+            ("+375 8 029 123-45-67", Some("+375291234567")),
+            ("+375 (8029) 123-45-67", Some("+375291234567")),
+            ("+375 800 111 111", Some("+375800111111")),
+            ("+370 8 612 34567", Some("+37061234567")),
+            ("+370 8 5 123456", Some("+37085123456")),
+            ("+52 01 55 1234 5678", Some("+525512345678")),
         ] {
             assert_eq!(telephone_number(text).as_deref(), expected, "{text}");
             if let Some(normal) = expected {
