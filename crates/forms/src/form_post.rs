@@ -219,7 +219,7 @@ mod tests {
              [[field]]\nname = \"site\"\ntype = \"url\"\nlabel = \"W\"\n\
              [[field]]\nname = \"days\"\ntype = \"choices\"\noptions = [\"Mon\", \"Tue\"]\nlabel = \"D\"\n\
              [[field]]\nname = \"place\"\ntype = \"text\"\nlabel = \"P\"\n\
-             [[field]]\nname = \"news\"\ntype = \"consent\"\nrequired = false\nlabel = \"N\"\n";
+             [[field]]\nname = \"news\"\ntype = \"consent\"\nrequired = false\nlabel = \"No calls\"\n";
         let form = crate::FormFile::read("posted", text, "forms/posted.toml").unwrap().form;
         for (body, expected) in rows {
             let posted = PostedForm::decode(form, body.as_bytes()).unwrap();
@@ -282,6 +282,10 @@ mod tests {
             ("news=no", Some(json!({}))),
             ("news=Nein,+danke", Some(json!({}))),
             ("news=unchecked", Some(json!({}))),
+            ("news=%D0%9D%D0%B5+%D1%81%D0%BE%D0%B3%D0%BB%D0%B0%D1%81%D0%B5%D0%BD", Some(json!({}))),
+            ("news=I+agree", Some(json!({ "news": true }))),
+            ("news=opt-out", Some(json!({}))),
+            ("news=no+calls.", Some(json!({ "news": true }))),
             ("news=Notizen", Some(json!({ "news": true }))),
             ("news=+", Some(json!({}))),
         ]);

@@ -43,6 +43,7 @@ pub mod json_post;
 pub mod lead_source;
 pub mod mailbox_identity;
 pub mod multipart;
+mod refusal;
 pub mod schema;
 pub mod search_words;
 pub mod telephone;

@@ -9,6 +9,7 @@ use serde_json::Number;
 use unicode_normalization::UnicodeNormalization as _;
 
 use crate::email::{Mailbox, posted_address, with_ascii_domain};
+use crate::refusal::says_no;
 use crate::telephone::{telephone_number, to_ascii_in_number};
 use crate::text::is_blank;
 use crate::{Field, FieldKind};
@@ -130,8 +131,8 @@ pub enum Problem {
 /// - a tab in a single line is a space: cells that are copied from a table have tabs between them;
 /// - e-mail addresses are converted by [`posted_address`];
 /// - a scheme alone (`https://`), which pages put into empty controls, is an empty web address;
-/// - a consent may have any value that does not say no ([`says_no`]): a browser sends the value of a ticked
-///   box only.
+/// - a consent may have any value that does not say no ([`says_no`]), or is the field's name or label (`No
+///   calls`): a browser sends the value of a ticked box only.
 ///
 /// Refuses whole numbers with three digits after a point, and all numbers with three digits after a comma:
 /// many visitors write thousands so.
@@ -156,25 +157,17 @@ pub(crate) fn check_posted(field: &Field, text: &str) -> Result<Option<FieldValu
     };
     match checked {
         Err(problems) if field.kind == FieldKind::Consent && problems == [Problem::NotAccepted] => {
-            if says_no(text) { absent(field) } else { Ok(Some(FieldValue::Flag(true))) }
+            let is_refused = says_no(text) && !is_named(field, text);
+            if is_refused { absent(field) } else { Ok(Some(FieldValue::Flag(true))) }
         }
         checked => checked,
     }
 }
 
-/// Values of controls that refuse a consent, in lower case: hidden controls before a box and buttons have
-/// such values.
-#[rustfmt::skip]
-const REFUSALS: [&str; 26] = [
-    "0", "disagree", "decline", "declined", "false", "n", "nao", "não", "ne", "nee", "nein", "nej", "nei", "nie", "no",
-    "non", "none", "not", "null", "off", "refuse", "unchecked", "undefined", "нет", "ні", "いいえ",
-];
-
-/// Whether the value of a control is, or begins with, a word that refuses a consent, such as `no`.
-fn says_no(text: &str) -> bool {
-    let text = text.trim_matches(is_blank).to_lowercase();
-    let first = text.split(|c: char| !c.is_alphanumeric()).next().unwrap_or_default();
-    REFUSALS.contains(&first)
+/// Whether the text is the name or the label of the field, apart from case, blanks and punctuation.
+fn is_named(field: &Field, text: &str) -> bool {
+    let letters = |text: &str| text.to_lowercase().nfc().filter(|c| c.is_alphanumeric()).collect::<String>();
+    [field.name, field.label].map(letters).contains(&letters(text))
 }
 
 /// Whether the text is only `http://` or `https://`, in any case and with blanks around it.
