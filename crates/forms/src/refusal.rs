@@ -4,9 +4,9 @@ use unicode_normalization::UnicodeNormalization as _;
 
 use crate::text::is_blank;
 
-/// First words that refuse a consent, whatever follows, in lower case. Hidden controls before a box, radio
-/// buttons and menus have such values. A word that also begins an assent in some language is not here: `не`
-/// also begins the Russian for "I do not mind".
+/// First words that refuse a consent with any text after them, in lower case. Hidden controls before a box,
+/// radio buttons and menus have such values. A word that also begins an assent in some language is not here:
+/// `не` also begins the Russian for "I do not mind".
 #[rustfmt::skip]
 const WORDS: &[&str] = &[
     // English, and values that programs write

@@ -15,21 +15,19 @@ impl SmtpOptions {
             SmtpErrorKind::Refusal(_, text) | SmtpErrorKind::Broken(text) => text.as_str(),
             SmtpErrorKind::Silence(_) => "",
         };
+        let about_sender = match kind {
+            SmtpErrorKind::Refusal(..) => advise_on_sender(*phase, said),
+            _ => None,
+        };
         Some(match (phase, kind) {
             (_, SmtpErrorKind::Refusal(code, _)) if concerns_hello_name(*phase, *code, said) => {
                 "The mail server refuses the name of this machine: set `helo` to its host name in the DNS."
             }
-            (_, SmtpErrorKind::Refusal(..)) if is_banned(said) => {
-                "The receiver has banned the sender or the address of the mail server: ask the mail provider, or ask the receiver to remove it from the list."
-            }
-            (_, SmtpErrorKind::Refusal(..)) if concerns_account(said) => {
-                "Check `from`: the account may not send as it. The mail provider may have limited the account."
-            }
-            (SmtpPhase::Message, SmtpErrorKind::Refusal(..)) if concerns_authentication(said) => {
-                "The receiver cannot verify the sender: correct SPF, DKIM and DMARC of the domain of `from`, which `frontdesk doctor` checks."
-            }
-            // 530 also means that the server requires TLS (RFC 3207 §4).
-            (_, SmtpErrorKind::Refusal(530, _)) if said.to_ascii_uppercase().contains("STARTTLS") => {
+            _ if about_sender.is_some() => return about_sender,
+            // 530 also means that the server requires TLS (RFC 3207 §4), and 538 means only that.
+            (_, SmtpErrorKind::Refusal(code @ (530 | 538), _))
+                if *code == 538 || said.to_ascii_uppercase().contains("STARTTLS") =>
+            {
                 "The mail server requires TLS: remove `tls = \"none\"`."
             }
             (_, SmtpErrorKind::Refusal(530, _)) => {
@@ -39,7 +37,10 @@ impl SmtpOptions {
             (SmtpPhase::Greeting, SmtpErrorKind::Silence(_)) if self.tls != SmtpTls::Implicit => {
                 "The port may begin with TLS, as 465 usually does: set `tls = \"implicit\"`, or check `port`."
             }
-            (SmtpPhase::Auth, SmtpErrorKind::Broken(_)) if said == NO_LOGIN => {
+            // The server knows no AUTH, or not this mechanism.
+            (SmtpPhase::Auth, SmtpErrorKind::Refusal(500 | 502..=504, _) | SmtpErrorKind::Broken(_))
+                if said == NO_LOGIN || matches!(kind, SmtpErrorKind::Refusal(..)) =>
+            {
                 "The mail server takes no login here: remove `username` and `password`, or set `port` to the one for logins, usually 587."
             }
             (SmtpPhase::Auth, SmtpErrorKind::Broken(_)) if said.starts_with(NO_LOGIN) => {
@@ -89,6 +90,26 @@ impl SmtpOptions {
         } else {
             CHECK_ADDRESS
         }
+    }
+}
+
+/// The advice about a refusal of the sender, its account or its domain. `None` for other refusals. Replies to
+/// the login are never about SPF, DKIM and DMARC.
+fn advise_on_sender(phase: SmtpPhase, said: &str) -> Option<&'static str> {
+    let is_after_login =
+        matches!(phase, SmtpPhase::Mail | SmtpPhase::Rcpt | SmtpPhase::Data | SmtpPhase::Message);
+    if is_banned(said) {
+        Some(
+            "The receiver has banned the sender or the address of the mail server: ask the mail provider, or ask the receiver to remove it from the list.",
+        )
+    } else if concerns_account(said) {
+        Some("Check `from`: the account may not send as it. The mail provider may have limited the account.")
+    } else if is_after_login && concerns_authentication(said) {
+        Some(
+            "The receiver cannot verify the sender: correct SPF, DKIM and DMARC of the domain of `from`, which `frontdesk doctor` checks.",
+        )
+    } else {
+        None
     }
 }
 
@@ -227,6 +248,21 @@ mod tests {
                 Message,
                 refused(550, "5.7.26 no SPF"),
                 "The receiver cannot verify the sender",
+            ),
+            ("mail.example.com", Rcpt, refused(550, "5.7.23 SPF"), "The receiver cannot verify the sender"),
+            (
+                "mail.example.com",
+                Rcpt,
+                refused(553, "5.7.1 <desk@example.com>: Sender address rejected: not owned by user"),
+                "Check `from`: the account",
+            ),
+            ("mail.example.com", Message, refused(554, "Sending paused for this account."), "Check `from`:"),
+            ("mail.example.com", Auth, refused(538, "Encryption required"), "The mail server requires TLS"),
+            (
+                "mail.example.com",
+                Auth,
+                refused(504, "5.5.4 Unknown mechanism"),
+                "The mail server takes no login",
             ),
             ("mail.example.com", Auth, refused(534, "5.7.9 weak"), "The account takes no ordinary"),
             ("mail.example.com", Auth, refused(535, "5.7.139 disabled"), "The account takes no ordinary"),

@@ -21,11 +21,30 @@ pub(super) fn cause_of_refusal(text: &str) -> Cause {
 /// Whether the reply is about the sender or its account, not about the message or its recipients. The codes
 /// are those of Exchange Online: 5.1.8 (the account is blocked), 5.2.252 and 5.7.60 (it may not send as this
 /// sender), 5.1.90, 5.7.705 and 5.7.708 (a limit of the account or its organization), 5.7.750 (its domain is
-/// not registered), and those of [`is_banned`].
+/// not registered), and those of [`is_banned`]. Other servers say so in words only ([`names_sender`]).
 pub(super) fn concerns_account(text: &str) -> bool {
     let is_limited =
         matches!(enhanced_code(text), Some((_, 1, 8 | 90) | (_, 2, 252) | (_, 7, 60 | 705 | 708 | 750)));
-    is_limited || is_banned(text)
+    is_limited || is_banned(text) || names_sender(text)
+}
+
+/// Words of replies that refuse the sender or its account: Amazon SES, SendGrid, iCloud, Fastmail, Postfix,
+/// Exim.
+const SENDER_WORDS: [&str; 7] = [
+    "address is not verified",
+    "verified sender identity",
+    "from address is not",
+    "send from this",
+    "sending paused",
+    "sender address rejected",
+    "sender verify failed",
+];
+
+/// Whether the reply has [`SENDER_WORDS`], in upper or lower case. In its sandbox, Amazon SES says the same
+/// about a recipient.
+pub(super) fn names_sender(text: &str) -> bool {
+    let text = text.to_ascii_lowercase();
+    SENDER_WORDS.iter().any(|words| text.contains(words))
 }
 
 /// Whether Exchange Online has banned the sender (5.7.511) or its IP address (5.7.606 to 5.7.649).
@@ -34,10 +53,11 @@ pub(super) fn is_banned(text: &str) -> bool {
 }
 
 /// Whether the reply to a message says that its sender cannot be verified: by SPF, DKIM or reverse DNS
-/// (x.7.20 to x.7.27, RFC 7372 and RFC 7505), or in the codes of Yahoo (5.7.9) and of Outlook (5.7.509 and
-/// 5.7.515). It then refuses every message of this sender.
+/// (x.7.20 to x.7.27, RFC 7372 and RFC 7505), or in the codes of Gmail (5.7.29 to 5.7.40: TLS, DKIM, the
+/// alignment of `From`, DMARC), Yahoo (5.7.9) and Outlook (5.7.509 and 5.7.515). It then refuses every
+/// message of this sender.
 pub(super) fn concerns_authentication(text: &str) -> bool {
-    matches!(enhanced_code(text), Some((_, 7, 9 | 20..=27 | 509 | 515)))
+    matches!(enhanced_code(text), Some((_, 7, 9 | 20..=27 | 29..=40 | 509 | 515)))
 }
 
 /// Whether a refusal is temporary: by its reply code (RFC 5321) or, although the code is 5xx, by the class of

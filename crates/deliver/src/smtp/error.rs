@@ -3,7 +3,7 @@
 
 use std::time::Duration;
 
-use super::enhanced_code::{cause_of_refusal, concerns_account, enhanced_code, is_temporary};
+use super::enhanced_code::{cause_of_refusal, concerns_account, enhanced_code, is_temporary, names_sender};
 use frontdesk_forms::text::{cut, visible};
 use frontdesk_inbox::submission::named_enum;
 use frontdesk_inbox::submission::outcome::{Cause, Outcome, Recipients};
@@ -136,7 +136,7 @@ impl SmtpError {
     }
 
     /// Like [`SmtpError::cause`] for a message to a visitor. The visitor chose the recipient, so a refused
-    /// recipient does not count against the channel.
+    /// recipient does not count against the channel; words that may be about the recipient are unclear.
     fn cause_for_visitor(&self) -> Cause {
         match (self.phase, &self.kind) {
             (SmtpPhase::Rcpt, SmtpErrorKind::Refusal(code, text)) => match enhanced_code(text) {
@@ -145,6 +145,9 @@ impl SmtpError {
                 Some((_, 3.., _)) => Cause::Notification,
                 _ => Cause::Refused,
             },
+            (SmtpPhase::Message, SmtpErrorKind::Refusal(500..=599, text)) if names_sender(text) => {
+                Cause::Unclear
+            }
             _ => self.cause(),
         }
     }
@@ -264,6 +267,9 @@ mod tests {
             SmtpError::new(phase, SmtpErrorKind::Refusal(code, String::new())).cause_for_visitor()
         };
         assert_eq!(cause(SmtpPhase::Rcpt, 550), Cause::Refused);
+        let sandbox =
+            SmtpErrorKind::Refusal(554, "Message rejected: Email address is not verified.".to_owned());
+        assert_eq!(SmtpError::new(SmtpPhase::Message, sandbox).cause_for_visitor(), Cause::Unclear);
         assert_eq!(cause(SmtpPhase::Rcpt, 450), Cause::Notification);
         for phase in SmtpPhase::ALL.into_iter().filter(|phase| *phase != SmtpPhase::Rcpt) {
             for code in [450, 550] {
@@ -294,6 +300,14 @@ mod tests {
             "5.7.9 This mail has been blocked because the sender is unauthenticated.",
             "5.7.515 Access denied, sending domain doesn't meet the required authentication level.",
             "5.7.606 Access denied, banned sending IP",
+            "5.7.29 Your email has been rate limited because it was not sent over TLS",
+            "5.7.30 DKIM authentication did not pass",
+            "5.7.32 the From: header is not aligned",
+            "5.7.40 no DMARC record",
+            "5.7.0 From address is not one of your addresses.",
+            "5.7.1 Not authorised to send from this header address",
+            "The from address does not match a verified Sender Identity.",
+            "Sending paused for this account.",
         ] {
             assert_eq!(cause(text), Cause::Channel, "{text}");
         }
