@@ -112,13 +112,15 @@ impl Webhook {
         (Outcome::failed(cause, format!("{}: {}", url.host_and_port(), failed.sentence)), None)
     }
 
-    /// Derives the outcome from the response, as the chat service reports errors or else from the HTTP
-    /// status.
+    /// Derives the outcome from the response, as the chat service or the robot at this host reports errors,
+    /// or else from the HTTP status.
     fn outcome(&self, answer: &FetchResponse) -> Outcome {
         let now = (self.clock)();
         match &self.options.body {
             WebhookBody::Service(service) => service.outcome(answer, now),
-            WebhookBody::Standard | WebhookBody::Template(_) => answer::outcome(answer, now),
+            WebhookBody::Standard | WebhookBody::Template(_) => {
+                service::outcome_of_host(&self.options.url.host().to_string(), answer, now)
+            }
         }
     }
 

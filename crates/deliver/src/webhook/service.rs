@@ -1,5 +1,6 @@
 //! Bodies and responses of Telegram, ntfy and Microsoft Teams, whose messages need more than a template: a
-//! recipient in the JSON, or one element per line. Telegram and Teams report errors in the response's body.
+//! recipient in the JSON, or one element per line. Telegram and Teams report errors in the response's body,
+//! as do the robots of DingTalk, WeCom and Feishu, which get a template's body.
 //!
 //! Text from visitors stays plain text: no parse mode, no Markdown, no mentions, no link previews. Text that
 //! a service would refuse is shortened, and the last line names the command that shows the whole submission.
@@ -36,6 +37,10 @@ const TITLE_UNITS: usize = 200;
 /// ntfy's priority for quiet messages: no sound or vibration. 3 is the default.
 const LOW_PRIORITY: u8 = 2;
 const DEFAULT_PRIORITY: u8 = 3;
+
+/// The hosts of robots that report errors in a 200: DingTalk, WeCom, Feishu and Lark.
+const ROBOT_HOSTS: [&str; 4] =
+    ["oapi.dingtalk.com", "qyapi.weixin.qq.com", "open.feishu.cn", "open.larksuite.com"];
 
 #[derive(Clone, PartialEq, Eq)]
 pub enum ChatService {
@@ -191,6 +196,23 @@ fn teams_outcome(response: &FetchResponse, now: Timestamp) -> Outcome {
     let reported = reported.and_then(|digits| StatusCode::from_bytes(digits.as_bytes()).ok());
     match reported.filter(|status| response.status.is_success() && !status.is_success()) {
         Some(status) => answer::outcome(&FetchResponse { status, ..response.clone() }, now),
+        None => answer::outcome(response, now),
+    }
+}
+
+/// The outcome of a request to a webhook at `host` that gets the standard body or a template. If `host` is
+/// one of [`ROBOT_HOSTS`], JSON with an error code other than 0 is a failure, also with status 200.
+pub(super) fn outcome_of_host(host: &str, response: &FetchResponse, now: Timestamp) -> Outcome {
+    if !response.status.is_success() || !ROBOT_HOSTS.contains(&host) {
+        return answer::outcome(response, now);
+    }
+    let said: Value = serde_json::from_slice(&response.body).unwrap_or_default();
+    let code = ["errcode", "code"].iter().find_map(|name| said[*name].as_i64());
+    match code.filter(|code| *code != 0) {
+        Some(code) => {
+            let words = ["errmsg", "msg"].iter().find_map(|name| said[*name].as_str()).unwrap_or_default();
+            Outcome::failed(Cause::Unclear, format!("{code} {}", answer::excerpt_of(words)))
+        }
         None => answer::outcome(response, now),
     }
 }

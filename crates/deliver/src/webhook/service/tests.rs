@@ -147,6 +147,36 @@ fn a_telegram_error_says_when_to_retry_and_where() {
 }
 
 #[test]
+fn an_error_code_of_a_robot_in_a_200_is_a_failure() {
+    let keyword = r#"{"errcode":310000,"errmsg":"keywords not in content"}"#;
+    let is_sent = r#"{"StatusCode":0,"StatusMessage":"success","code":0,"data":{},"msg":"success"}"#;
+    for (host, status, body, expected) in [
+        ("oapi.dingtalk.com", 200, keyword, Err("310000 keywords not in content")),
+        ("qyapi.weixin.qq.com", 200, r#"{"errcode":93000,"errmsg":"invalid key"}"#, Err("93000 invalid key")),
+        (
+            "open.feishu.cn",
+            200,
+            r#"{"code":19024,"msg":"Key Words Not Found"}"#,
+            Err("19024 Key Words Not Found"),
+        ),
+        ("open.larksuite.com", 200, is_sent, Ok("200 OK")),
+        ("oapi.dingtalk.com", 200, r#"{"errcode":0,"errmsg":"ok"}"#, Ok("200 OK")),
+        ("oapi.dingtalk.com", 200, "ok", Ok("200 OK")),
+        ("oapi.dingtalk.com", 502, keyword, Err("502 Bad Gateway: {\"errcode\":310000")),
+        ("www.example.com", 200, keyword, Ok("200 OK")),
+    ] {
+        match (outcome_of_host(host, &response(status, body), Timestamp::UNIX_EPOCH), expected) {
+            (Outcome::Delivered(text), Ok(expected)) => assert_eq!(text, expected, "{host} {body}"),
+            (Outcome::Failed(failure), Err(expected)) => {
+                assert!(failure.answer.starts_with(expected), "{host} {body}: {}", failure.answer);
+                assert_eq!(failure.cause, Cause::Unclear, "{host} {body}");
+            }
+            (outcome, _) => panic!("{host} {body}: {outcome:?}"),
+        }
+    }
+}
+
+#[test]
 fn a_teams_error_in_a_200_is_a_failure() {
     let body = |status| {
         format!(
