@@ -409,6 +409,45 @@ fn an_enquiry_that_prefers_a_messenger_is_not_suspicious() {
 }
 
 #[test]
+fn an_enquiry_of_a_purchasing_company_is_not_marked() {
+    for (message, domain) in [
+        ("Kindly quote 5 hand pumps with delivery time and payment terms.", "hospital.example"),
+        (
+            "We are a hospital in Nairobi. Kindly send us a quotation for 5 hand pumps, with delivery time and payment terms.",
+            "hospital.example",
+        ),
+        (
+            "Please send your price list and catalogue of hand pumps for resale in Norway. We are a wholesaler with 12 shops",
+            "pump.example",
+        ),
+        (
+            "Somos un astillero de Vigo y buscamos proveedor de 12 bombas manuales. Por favor, envíennos su mejor oferta con transporte.",
+            "astillero.example",
+        ),
+        (
+            "Nous sommes un chantier naval à Brest et cherchons un fournisseur de 12 pompes manuelles. Merci de nous envoyer votre meilleure offre.",
+            "chantier.example",
+        ),
+        ("We would like to become your dealer in Kenya. Please send your price list.", "pump.example"),
+    ] {
+        let signature =
+            format!("\n\n--\nAda Byron\nHead of Procurement\nTel. +47 22 12 34 56\nhttps://www.{domain}");
+        for message in
+            [message.to_owned(), format!("{message} www.{domain}"), format!("{message}{signature}")]
+        {
+            let email = format!("ada@{domain}");
+            let body = json!({"name": "Ada Byron", "email": email, "message": message}).to_string();
+            let entry = parse_with_extras(&CONTACT, body.as_bytes()).unwrap().entry;
+            let (extras, signals) = (Extras::default(), RequestSignals::default());
+            let verdict =
+                screen(&TokenizedText::new(&entry), &extras, &signals, &ScreeningOptions::default());
+            let is_marked = verdict.suspicious || verdict.hold;
+            assert!(!is_marked, "{message}: {} {}", verdict.score, verdict.because());
+        }
+    }
+}
+
+#[test]
 fn disguised_words_count_by_their_number() {
     for (message, points) in [
         ("Is the casino far from the hotel?", 0),
