@@ -268,7 +268,7 @@ impl MailSource<'_> {
                 return None;
             }
         };
-        let PagesOptions { operator, title, language, .. } = self.site;
+        let PagesOptions { operator, title, language, base_url, .. } = self.site;
         let name = if operator.name.is_empty() { title } else { &operator.name };
         let known: [Placeholder<'_>; 4] = [
             ("site", Some(title)),
@@ -279,7 +279,7 @@ impl MailSource<'_> {
         let place = self.path.strip_prefix(r.site_folder()).unwrap_or(self.path).display().to_string();
         let known: Vec<Placeholder<'_>> =
             known.into_iter().chain(asks.then_some((CONFIRM_LINK, None))).collect();
-        match parse_mail(&place, &text, language, &known) {
+        match parse_mail(&place, &text, language, base_url, &known) {
             Ok(mail) if asks && !mail.text.contains(&format!("{{{CONFIRM_LINK}}}")) => {
                 let fault = Fault::error(&*place, None, "the text must contain {confirm_link}");
                 r.report(fault.hint("the visitor opens this link to confirm the address").about(&*self.key));

@@ -158,7 +158,7 @@ impl LinkCatalog {
 }
 
 /// Whether a link begins with a URI scheme, as `mailto:` links do.
-fn has_scheme(link: &str) -> bool {
+pub(super) fn has_scheme(link: &str) -> bool {
     link.split_once(':').is_some_and(|(scheme, _)| {
         scheme.starts_with(|c: char| c.is_ascii_alphabetic())
             && scheme.chars().all(|c| c.is_ascii_alphanumeric() || matches!(c, '+' | '-' | '.'))

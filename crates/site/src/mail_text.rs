@@ -8,13 +8,14 @@ use std::borrow::Cow;
 use std::fmt::Write as _;
 
 use comrak::Arena;
-use comrak::nodes::{ListType, Node, NodeValue};
+use comrak::nodes::{ListType, Node, NodeHtmlBlock, NodeValue};
 use comrak::options::Options;
 use serde_json::{Map, Value};
 
 use super::front_matter::{line_of_key, split};
-use super::html::tag_length;
+use super::html::{attributes, tag_length};
 use super::language::is_right_to_left;
+use super::link::has_scheme;
 use super::placeholder::{fill, placeholders};
 use crate::fault::{Fault, Severity, did_you_mean};
 use frontdesk_forms::email::Mailbox;
@@ -47,11 +48,14 @@ const KEYS: [&str; 3] = ["subject", "from_name", "reply_to"];
 /// Parses a file, and fills the placeholders in its subject, sender's name and text that have a value in
 /// `known`. Fails with all faults if one is an error, such as a placeholder in the subject or text that is
 /// not in `known`. In the sender's name, one that is not in `known` or has no value there is a warning, and
-/// stays as it is. `place` is the file's name in faults, and `language` the language of its text.
+/// stays as it is. Targets of links and images that begin with `/` get `base_url`, the site's origin; other
+/// relative ones, and all if it is empty, are warnings. `place` is the file's name in faults, and `language`
+/// the language of its text.
 pub fn parse_mail(
     place: &str,
     text: &str,
     language: &str,
+    base_url: &str,
     known: &[Placeholder<'_>],
 ) -> Result<ParsedMail, Vec<Fault>> {
     let text = text.strip_prefix('\u{feff}').unwrap_or(text);
@@ -118,6 +122,7 @@ pub fn parse_mail(
     let arena = Arena::new();
     let options = parser_options();
     let root = comrak::parse_document(&arena, body, &options);
+    faults.extend(make_targets_absolute(root, base_url, place, body_line));
     let mut text = String::new();
     write_plain_text(root, &mut text);
     let (subject, from_name) = (plain(&subject), plain(&from_name));
@@ -160,6 +165,53 @@ fn parser_options() -> Options<'static> {
     options.extension.table = true;
     options.render.r#unsafe = true;
     options
+}
+
+/// Puts `base_url` before the targets of links and images that begin with `/`, also in raw HTML outside of
+/// comments, and `https:` before `//`. Returns warnings about other relative ones, and about all that begin
+/// with `/` if `base_url` is empty. Keeps targets that have a scheme or begin with a placeholder. `body_line`
+/// is the first line of the Markdown in the file `place`.
+fn make_targets_absolute(root: Node<'_>, base_url: &str, place: &str, body_line: usize) -> Vec<Fault> {
+    let mut relative = Vec::new();
+    for node in root.descendants() {
+        let mut data = node.data_mut();
+        let line = body_line + data.sourcepos.start.line - 1;
+        let mut absolute = |target: &str| {
+            let is_kept = target.is_empty() || target.starts_with('{') || has_scheme(target);
+            match target.as_bytes() {
+                _ if is_kept => None,
+                [b'/', b'/', ..] => Some(format!("https:{target}")),
+                [b'/', ..] if !base_url.is_empty() => Some([base_url, target].concat()),
+                _ => {
+                    relative.push(dead_target(place, line, target));
+                    None
+                }
+            }
+        };
+        match &mut data.value {
+            NodeValue::Link(element) | NodeValue::Image(element) => {
+                element.url = absolute(&element.url).unwrap_or_else(|| std::mem::take(&mut element.url));
+            }
+            NodeValue::HtmlBlock(NodeHtmlBlock { literal, .. }) | NodeValue::HtmlInline(literal) => {
+                let is_target = |name: &str| ["href", "src"].iter().any(|of| name.eq_ignore_ascii_case(of));
+                let targets = attributes(literal).filter(|(name, _)| is_target(name));
+                // From the end, so that the positions before it stay correct.
+                for range in targets.map(|(_, range)| range).collect::<Vec<_>>().into_iter().rev() {
+                    if let Some(target) = absolute(&literal[range.clone()]) {
+                        literal.replace_range(range, &target);
+                    }
+                }
+            }
+            _ => {}
+        }
+    }
+    relative
+}
+
+/// The warning about a link or an image whose target stays relative.
+fn dead_target(place: &str, line: usize, target: &str) -> Fault {
+    let fault = Fault::warning(place, Some(line), format!("`{}` leads nowhere in a mail", visible(target)));
+    fault.hint(if target.starts_with('/') { "set `base_url`" } else { "begin it with `https://` or `/`" })
 }
 
 /// The HTML version. Restores the braces of placeholders in link targets, which the renderer percent-encodes.
@@ -231,8 +283,8 @@ fn markup_length(html: &str) -> usize {
 
 /// Appends the text of a node without Markdown's syntax, except list markers, the `>` of quotations and the
 /// indentation of code blocks. A thematic break becomes `--`, and ` | ` separates the cells of a table. A
-/// link's target, without `mailto:`, follows its text unless both are the same. Omits raw HTML, and the
-/// targets of images.
+/// link's target follows its text unless both are the same, apart from `http://`; of `mailto:`, only the
+/// address. Omits raw HTML, and the targets of images.
 fn write_plain_text(node: Node<'_>, text: &mut String) {
     let value = node.data().value.clone();
     let all = |text: &mut String| node.children().for_each(|child| write_plain_text(child, text));
@@ -248,8 +300,9 @@ fn write_plain_text(node: Node<'_>, text: &mut String) {
         NodeValue::Link(link) => {
             let from = text.len();
             all(text);
-            let target = link.url.strip_prefix("mailto:").unwrap_or(&link.url);
-            if text[from..] != *target {
+            let address = link.url.strip_prefix("mailto:").and_then(|rest| rest.split('?').next());
+            let target = address.unwrap_or(&link.url);
+            if ![target, target.trim_start_matches("http://")].contains(&&text[from..]) {
                 let _ = write!(text, " <{target}>");
             }
         }
@@ -352,7 +405,7 @@ mod tests {
             ("**{my_link}** {0} {", &*format!("<strong>{link}</strong> {{0}} {{")),
         ] {
             let text = format!("---\nsubject: a\n---\n{markdown}\n");
-            let mail = parse_mail("a.md", &text, "en", &[("my_link", None)]).expect("it is valid");
+            let mail = parse_mail("a.md", &text, "en", "", &[("my_link", None)]).expect("it is valid");
             assert!(mail.html.contains(&format!("<p>{expected}</p>")), "{markdown}: {}", mail.html);
         }
     }
@@ -367,12 +420,12 @@ mod tests {
             "<!-- It's <a href=x> <b>{my_link}</b> -->",
         ] {
             let text = format!("---\nsubject: a\n---\n{html}\n\n{{my_link}}\n");
-            let mail = parse_mail("a.md", &text, "en", &[("my_link", None)]).expect("it is valid");
+            let mail = parse_mail("a.md", &text, "en", "", &[("my_link", None)]).expect("it is valid");
             let expected = format!("<body>\n{html}\n<p><a href=\"{{my_link}}\">{{my_link}}</a></p>\n</body>");
             assert!(mail.html.contains(&expected), "{html}: {}", mail.html);
         }
         let text = "---\nsubject: a\n---\n![{my_link}]({my_link} \"{my_link}\")\n";
-        let mail = parse_mail("a.md", text, "en", &[("my_link", None)]).expect("it is valid");
+        let mail = parse_mail("a.md", text, "en", "", &[("my_link", None)]).expect("it is valid");
         let image = "<p><img src=\"{my_link}\" alt=\"{my_link}\" title=\"{my_link}\" /></p>";
         assert!(mail.html.contains(image), "{}", mail.html);
     }
@@ -427,15 +480,44 @@ mod tests {
     }
 
     #[test]
+    fn links_and_images_lead_to_the_site() {
+        let mail = parse(
+            "---\nsubject: a\n---\n[our prices](/prices/) ![Logo](/logo.png) <a class=x href=\"/raw/\">raw</a>\n\n\
+             <img alt=\"/a\" src='/b.png'><a href=//c.example/>c</a>\n\n\
+             [us](mailto:team@a.example?subject=Hi%20there) www.b.example [c](#top) [d][d]\n\n[d]: faq\n",
+        )
+        .expect("it is valid");
+        for part in [
+            "<a href=\"https://www.example.com/prices/\">our prices</a>",
+            "<img src=\"https://www.example.com/logo.png\"",
+            "<a class=x href=\"https://www.example.com/raw/\">",
+            "<img alt=\"/a\" src='https://www.example.com/b.png'><a href=https://c.example/>",
+            "<a href=\"mailto:team@a.example?subject=Hi%20there\">us</a>",
+        ] {
+            assert!(mail.html.contains(part), "{part}: {}", mail.html);
+        }
+        let first = "our prices <https://www.example.com/prices/> Logo raw\n";
+        let last = "us <team@a.example> www.b.example c <#top> d <faq>\n";
+        assert!(mail.text.starts_with(first) && mail.text.ends_with(last), "{}", mail.text);
+        let found: Vec<_> = mail.warnings.iter().map(|fault| (fault.line, fault.message.as_str())).collect();
+        let dead = ["`#top` leads nowhere in a mail", "`faq` leads nowhere in a mail"];
+        assert_eq!(found, dead.map(|message| (Some(8), message)));
+        let text = "---\nsubject: a\n---\n[our prices](/prices/)\n";
+        let mail = parse_mail("a.md", text, "en", "", &KNOWN).expect("it is valid");
+        assert_eq!(mail.warnings.len(), 1);
+        assert!(mail.html.contains("<a href=\"/prices/\">"), "{}", mail.html);
+    }
+
+    #[test]
     fn mails_in_arabic_are_written_from_right_to_left() {
-        let mail = parse_mail("mails/thanks.ar.md", "---\nsubject: شكرا\n---\nمرحبا.\n", "ar", &KNOWN);
+        let mail = parse_mail("mails/thanks.ar.md", "---\nsubject: شكرا\n---\nمرحبا.\n", "ar", "", &KNOWN);
         let html = mail.expect("it is valid").html;
         assert!(html.contains("<html lang=\"ar\" dir=\"rtl\">"), "{html}");
         assert!(html.contains("<body>\n<div dir=\"rtl\">\n<p>مرحبا.</p>\n</div>\n</body>"), "{html}");
     }
 
     fn parse(text: &str) -> Result<ParsedMail, Vec<Fault>> {
-        parse_mail("mails/thanks.md", text, "de", &KNOWN)
+        parse_mail("mails/thanks.md", text, "de", "https://www.example.com", &KNOWN)
     }
 
     fn check(text: &str, line: Option<usize>, message: &str) {
