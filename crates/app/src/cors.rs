@@ -11,7 +11,8 @@ use http::{Method, StatusCode};
 
 use super::response::{HttpResponse, text, with_header};
 
-/// An origin as browsers send it in `Origin` (RFC 6454 §6.2): in lower case, without the default port.
+/// An origin as browsers and apps send it in `Origin` (RFC 6454 §6.2): in lower case, without the default
+/// port.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct PageOrigin(String);
 
@@ -26,8 +27,10 @@ impl PageOrigin {
             return Err("write the host name in its `xn--` form".to_owned());
         }
         let lower = text.to_ascii_lowercase();
-        let Some((scheme @ ("https" | "http"), authority)) = lower.split_once("://") else {
-            return Err("it must begin with `https://` or `http://`".to_owned());
+        // Apps send origins such as `capacitor://localhost`, which is fixed on iOS.
+        let Some((scheme, authority)) = lower.split_once("://").filter(|(scheme, _)| is_scheme(scheme))
+        else {
+            return Err("it must begin with `https://`, `http://` or the scheme of an app".to_owned());
         };
         if let Some(at) = authority.find(['/', '?', '#']) {
             return Err(format!("it has a path or a query: write `{scheme}://{}`", &authority[..at]));
@@ -39,7 +42,11 @@ impl PageOrigin {
             None => (authority, None),
         };
         let host = normal_host(host).ok_or("it has no valid host name such as `www.example.com`")?;
-        let default = if scheme == "https" { 443 } else { 80 };
+        let default = match scheme {
+            "https" => 443,
+            "http" => 80,
+            _ => 0,
+        };
         let port = match port.map(str::parse::<u16>) {
             None => None,
             Some(Ok(port @ 1..)) => Some(port).filter(|port| *port != default),
@@ -54,6 +61,13 @@ impl PageOrigin {
     pub fn as_str(&self) -> &str {
         &self.0
     }
+}
+
+/// Whether the text is a URI scheme (RFC 3986 §3.1) in lower case, except `file`, whose origin is `null`.
+fn is_scheme(text: &str) -> bool {
+    text != "file"
+        && text.starts_with(|c: char| c.is_ascii_lowercase())
+        && text.bytes().all(|byte| byte.is_ascii_alphanumeric() || b"+-.".contains(&byte))
 }
 
 /// Checks a host in lower case and shortens an IPv6 address; `None` if the host is invalid. Does not
@@ -119,6 +133,9 @@ mod tests {
             ("https://192.0.2.1:8443", "https://192.0.2.1:8443"),
             ("https://[2001:DB8:0::1]:443", "https://[2001:db8::1]"),
             ("https://xn--bcher-kva.example", "https://xn--bcher-kva.example"),
+            ("Capacitor://localhost", "capacitor://localhost"),
+            ("tauri://localhost:80", "tauri://localhost:80"),
+            ("chrome-extension://abcdefghijklmnop", "chrome-extension://abcdefghijklmnop"),
         ] {
             assert_eq!(PageOrigin::parse(text).as_ref().map(PageOrigin::as_str), Ok(expected), "{text}");
         }
@@ -129,6 +146,8 @@ mod tests {
             ("", "must begin"),
             ("www.example.com", "must begin"),
             ("file:///", "must begin"),
+            ("1a://b", "must begin"),
+            ("a_b://c", "must begin"),
             ("https:/example.com", "must begin"),
             ("https://bücher.example", "xn--"),
             ("https://example.com/", "write `https://example.com`"),
