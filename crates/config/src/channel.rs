@@ -212,11 +212,11 @@ fn warn_about_port(r: &mut Reader<'_>, tls: SmtpTls, port: u16) {
     );
 }
 
-/// Parses the password of a login. Refuses control characters, which passwords do not have (RFC 4013 §2.3): a
-/// file with the password may have several lines, or be in UTF-16.
+/// Parses the password of a login. Refuses numbers, and control characters, which passwords do not have (RFC
+/// 4013 §2.3): a file with the password may have several lines, or be in UTF-16.
 fn parse_password(raw: &Raw) -> ParseResult<String> {
     let password = raw.as_text().filter(|text| !text.contains(char::is_control));
-    Ok(password.ok_or("a password on one line, without control characters")?.to_owned())
+    Ok(password.ok_or("a password in quotes, on one line, without control characters")?.to_owned())
 }
 
 /// Reads the keys of a webhook. `None`, after recording an error, if the URL or what the body's format needs
@@ -514,7 +514,7 @@ fn parse_host(raw: &Raw) -> ParseResult<String> {
     if plain && (is_address || !text.contains(':')) {
         Ok(text)
     } else {
-        let expected = "a host name such as \"smtp.example.com\", or an IP address";
+        let expected = "a host name such as \"smtp.example.com\", or an IP address, without brackets, a port (`port`) or a scheme (`tls`)";
         let ascii = value::ascii_address(&format!("host@{text}"));
         Err(value::with_punycode(expected, ascii.map(|address| address.replacen("host@", "", 1))))
     }

@@ -141,7 +141,7 @@ fn keys_of_other_programs_are_explained() {
         ("hots = \"a\"", "unknown key `channel.a.hots`\n    hint: did you mean `channel.a.host`?"),
         (
             "password = \"a\\nb\"",
-            "`channel.a.password` must be a password on one line, without control characters",
+            "`channel.a.password` must be a password in quotes, on one line, without control characters",
         ),
         ("ca_file = \"~/ca.pem\"", "`channel.a.ca_file` must be a path without `~`"),
         (
