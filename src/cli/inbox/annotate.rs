@@ -45,7 +45,8 @@ pub(super) fn set_spam(ids: &[String], is_spam: bool, console: &mut Console<'_>)
 /// the note is empty or too long, or if the submission has too many. A repetition of the submission's last
 /// note by the same user changes nothing.
 pub(super) fn add_note(id: &str, note: &str, console: &mut Console<'_>) -> anyhow::Result<ExitCode> {
-    let note = if note == "-" { Cow::Owned(read_note(std::io::stdin())?) } else { Cow::Borrowed(note) };
+    let note =
+        if note == "-" { Cow::Owned(read_note(&mut console.input.reader)?) } else { Cow::Borrowed(note) };
     let note = note.trim_end_matches(['\r', '\n']);
     if note.trim().is_empty() {
         return Err(with_hint(

@@ -42,12 +42,19 @@ pub(in crate::cli) struct Console<'a> {
     pub(in crate::cli) is_terminal: bool,
     pub(in crate::cli) has_colors: bool,
     pub(in crate::cli) has_unicode: bool,
-    /// Standard input, for the operator's answers to questions; `None` if it is not a terminal.
-    pub(in crate::cli) answers: Option<&'a mut dyn BufRead>,
+    pub(in crate::cli) input: StandardInput<'a>,
     /// Standard output, for data.
     pub(in crate::cli) out: &'a mut dyn Write,
     /// Standard error, for messages to the operator, such as errors and questions.
     pub(in crate::cli) err: &'a mut dyn Write,
+}
+
+/// The locked standard input, for notes and for the operator's answers to questions. A command must not lock
+/// it again: it would wait for itself.
+pub(in crate::cli) struct StandardInput<'a> {
+    pub(in crate::cli) reader: &'a mut dyn BufRead,
+    /// Whether the operator can answer questions there.
+    pub(in crate::cli) is_terminal: bool,
 }
 
 impl Console<'_> {
@@ -59,7 +66,6 @@ impl Console<'_> {
         run: impl FnOnce(&mut Console<'_>) -> anyhow::Result<T>,
     ) -> anyhow::Result<T> {
         let (stdin, stdout) = (io::stdin(), io::stdout());
-        let mut answers = stdin.lock();
         let is_terminal = stdout.is_terminal();
         let has_colors = anstream::AutoStream::choice(&stdout) != anstream::ColorChoice::Never;
         let columns = rustix::termios::tcgetwinsize(&stdout).map_or(0, |size| usize::from(size.ws_col));
@@ -85,7 +91,7 @@ impl Console<'_> {
                 // Compare a locale such as `de_DE.UTF-8` in lower case and without hyphens.
                 .map(|locale| locale.to_string_lossy().to_ascii_lowercase().replace('-', ""))
                 .is_some_and(|locale| locale.contains("utf8")),
-            answers: if stdin.is_terminal() { Some(&mut answers) } else { None },
+            input: StandardInput { is_terminal: stdin.is_terminal(), reader: &mut stdin.lock() },
             out: &mut out,
             // Standard error is not locked, because another thread shows the progress there.
             err: &mut io::stderr(),

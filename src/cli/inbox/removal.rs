@@ -225,7 +225,7 @@ pub(super) fn erase(email: &str, yes: bool, console: &mut Console<'_>) -> anyhow
 /// Prints an error and returns the exit code 2 if there is no `--yes` and standard input is not a terminal on
 /// which the operator could confirm.
 fn refuse_unconfirmed(yes: bool, console: &mut Console<'_>) -> io::Result<Option<ExitCode>> {
-    if yes || console.answers.is_some() {
+    if yes || console.input.is_terminal {
         return Ok(None);
     }
     writeln!(
@@ -239,11 +239,13 @@ fn refuse_unconfirmed(yes: bool, console: &mut Console<'_>) -> io::Result<Option
 /// Asks a yes-or-no question. Only `y` and `yes`, in upper or lower case, mean yes; after any other answer,
 /// prints that nothing was removed. Without a terminal, asks nothing and returns false.
 fn confirm(question: &str, console: &mut Console<'_>) -> io::Result<bool> {
-    let Some(answers) = console.answers.as_mut() else { return Ok(false) };
+    if !console.input.is_terminal {
+        return Ok(false);
+    }
     write!(console.err, "{question} [y/N] ")?;
     console.err.flush()?;
     let mut answer = String::new();
-    answers.read_line(&mut answer)?;
+    console.input.reader.read_line(&mut answer)?;
     let is_confirmed = matches!(answer.trim().to_ascii_lowercase().as_str(), "y" | "yes");
     if !is_confirmed {
         writeln!(console.err, "Nothing was removed.")?;

@@ -251,6 +251,7 @@ fn draw_bar(count: usize, most: usize, width: usize, has_unicode: bool) -> Strin
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::cli::inbox::console::StandardInput;
     use frontdesk_inbox::store::DatabaseUrl;
     use frontdesk_inbox::submission::Status;
     use frontdesk_inbox::submission::delivery::Obstacle;
@@ -369,7 +370,7 @@ mod tests {
             is_terminal,
             has_colors: false,
             has_unicode: true,
-            answers: None,
+            input: StandardInput { reader: &mut std::io::empty(), is_terminal: false },
             out: &mut out,
             err: &mut err,
         };

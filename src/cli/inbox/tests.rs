@@ -22,6 +22,7 @@ use uuid::Uuid;
 
 use std::io::{self, BufRead, Write};
 
+use super::console::StandardInput;
 use super::*;
 use crate::cli::is_broken_pipe;
 use frontdesk_desk::User;
@@ -384,24 +385,33 @@ impl Inbox {
         self.run_as(arguments, false, None)
     }
 
-    /// Runs a command. `None` as the answer means that standard input is not a terminal.
+    /// Runs a command. `None` as the answer means that standard input is not a terminal, and empty.
     fn run_as(&self, arguments: &str, is_terminal: bool, answer: Option<&str>) -> (ExitCode, String, String) {
+        self.run_with(arguments, is_terminal, (answer.unwrap_or_default(), answer.is_some()))
+    }
+
+    /// Runs a command with a standard input that has this text, and may be a terminal.
+    fn run_with(
+        &self,
+        arguments: &str,
+        is_terminal: bool,
+        (text, can_ask): (&str, bool),
+    ) -> (ExitCode, String, String) {
         let (mut out, mut err) = (Vec::new(), Vec::new());
-        let mut answer = answer.map(str::as_bytes);
-        let answers = answer.as_mut().map(|bytes| bytes as &mut dyn BufRead);
-        let code = self.execute(arguments, is_terminal, answers, &mut out, &mut err).unwrap();
+        let input = (&mut text.as_bytes() as &mut dyn BufRead, can_ask);
+        let code = self.execute(arguments, is_terminal, input, &mut out, &mut err).unwrap();
         (code, String::from_utf8(out).unwrap(), String::from_utf8(err).unwrap())
     }
 
     fn try_run(&self, arguments: &str, out: &mut dyn Write) -> anyhow::Result<ExitCode> {
-        self.execute(arguments, false, None, out, &mut Vec::new())
+        self.execute(arguments, false, (&mut std::io::empty(), false), out, &mut Vec::new())
     }
 
     fn execute<'a>(
         &'a self,
         arguments: &str,
         is_terminal: bool,
-        answers: Option<&'a mut (dyn BufRead + 'a)>,
+        (input, can_ask): (&'a mut (dyn BufRead + 'a), bool),
         out: &'a mut dyn Write,
         err: &'a mut dyn Write,
     ) -> anyhow::Result<ExitCode> {
@@ -419,7 +429,7 @@ impl Inbox {
             is_terminal,
             has_colors: false,
             has_unicode: true,
-            answers,
+            input: StandardInput { reader: input, is_terminal: can_ask },
             out,
             err,
         };

@@ -72,6 +72,21 @@ fn a_note_is_shown_with_its_submission_and_safe_to_print() {
 }
 
 #[test]
+fn a_note_is_read_from_the_standard_input_of_the_command() {
+    let inbox = two();
+    let id = &ids(&inbox)[0];
+    for can_ask in [false, true] {
+        let (code, out, err) = inbox.run_with(&format!("note {id} -"), false, ("Called back\n", can_ask));
+        assert_eq!((code, err.as_str()), (ExitCode::SUCCESS, ""), "{out}");
+    }
+    let (_, out, _) = inbox.run(&format!("show --json {id}"));
+    let shown: Value = serde_json::from_str(&out).unwrap();
+    assert_eq!(shown["_note"], "Called back");
+    let empty = inbox.try_run(&format!("note {id} -"), &mut Vec::new()).unwrap_err();
+    assert_eq!(empty.to_string(), "the note is empty");
+}
+
+#[test]
 fn a_note_from_standard_input_is_too_long_rather_than_invalid() {
     let longest = format!("{}\r\n", "\u{1f60a}".repeat(4000));
     assert_eq!(read_note(longest.as_bytes()).unwrap(), longest);

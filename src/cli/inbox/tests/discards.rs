@@ -56,7 +56,7 @@ fn submissions_that_arrive_during_the_question_stay() {
     let inbox = held();
     let (mut out, mut err) = (Vec::new(), Vec::new());
     let mut answer = Answer(&inbox, b"y\n");
-    let code = inbox.execute("discard --held", true, Some(&mut answer), &mut out, &mut err).unwrap();
+    let code = inbox.execute("discard --held", true, (&mut answer, true), &mut out, &mut err).unwrap();
     assert_eq!(code, ExitCode::SUCCESS);
     assert!(out.starts_with(b"3 submissions removed\n"));
     assert_eq!(texts(&inbox), ["new", "not held"]);
