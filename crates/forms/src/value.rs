@@ -49,15 +49,20 @@ impl FieldValue {
     }
 
     /// Formats the value for people: integers without decimals, `yes` for a consent, and options separated by
-    /// commas, or by semicolons if an option contains a comma.
+    /// commas; by semicolons if an option contains a comma, and by ` | ` if one also contains a semicolon.
     pub fn display(&self) -> Cow<'_, str> {
         match self {
             FieldValue::Text(text) => Cow::Borrowed(text),
             FieldValue::Number(number) => Cow::Owned(number.to_string()),
             FieldValue::Flag(flag) => Cow::Borrowed(if *flag { "yes" } else { "no" }),
             FieldValue::List(texts) => {
-                let has_comma = texts.iter().any(|text| text.contains(','));
-                Cow::Owned(texts.join(if has_comma { "; " } else { ", " }))
+                let has = |mark| texts.iter().any(|text| text.contains(mark));
+                let separator = match (has(','), has(';')) {
+                    (false, _) => ", ",
+                    (true, false) => "; ",
+                    (true, true) => " | ",
+                };
+                Cow::Owned(texts.join(separator))
             }
         }
     }
@@ -482,9 +487,13 @@ mod tests {
 
     #[test]
     fn options_with_commas_are_told_apart() {
-        for (options, expected) in
-            [(&["a", "b"][..], "a, b"), (&["a, b", "c"], "a, b; c"), (&["a, b"], "a, b"), (&[], "")]
-        {
+        for (options, expected) in [
+            (&["a", "b"][..], "a, b"),
+            (&["a, b", "c"], "a, b; c"),
+            (&["a, b", "c; d"], "a, b | c; d"),
+            (&["a, b"], "a, b"),
+            (&[], ""),
+        ] {
             let list = FieldValue::List(options.iter().map(|&option| option.to_owned()).collect());
             assert_eq!(list.display(), expected);
         }
