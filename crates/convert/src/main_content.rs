@@ -447,11 +447,15 @@ pub(super) fn remove_navigation(dom: &mut Dom, root: NodeId, is_fragment: bool) 
     });
 }
 
-/// Whether an element is a link with which Bootstrap moves a carousel or closes a message, or contains the
-/// controls of a player in Ghost. As buttons, such controls are left out elsewhere.
+/// Whether an element is a link with which Bootstrap moves a carousel by one slide, or closes a message
+/// without leading to another page, or contains the controls of a player in Ghost. As buttons, such controls
+/// are left out elsewhere.
 fn is_script_control(dom: &Dom, id: NodeId) -> bool {
-    const ATTRIBUTES: [&str; 4] = ["data-slide", "data-bs-slide", "data-dismiss", "data-bs-dismiss"];
-    dom.tag(id) == Tag::A && dom.first_attribute(id, &ATTRIBUTES).is_some()
+    let moves = matches!(dom.first_attribute(id, &["data-slide", "data-bs-slide"]), Some("prev" | "next"));
+    let closes = dom.first_attribute(id, &["data-dismiss", "data-bs-dismiss"]).is_some();
+    let is_action = |href: &str| href.starts_with('#') || href.starts_with("javascript:");
+    let leads_away = || dom.first_attribute(id, &["href"]).is_some_and(|href| !is_action(href));
+    dom.tag(id) == Tag::A && (moves || closes && !leads_away())
         || dom.has_class_in(id, &["kg-audio-player", "kg-video-player"])
 }
 
@@ -1088,6 +1092,24 @@ mod tests {
             &Options { url: parse_url("https://www.example.com/").ok(), ..Options::default() },
         );
         assert_eq!(home.metadata.title.as_deref(), Some("Site"));
+    }
+
+    #[test]
+    fn links_with_attributes_of_bootstrap_to_other_pages_stay() {
+        for (html, expected) in [
+            ("<ul><li><a href=/boats data-slide=1>Boats</a></ul>", "- [Boats](/boats)\n"),
+            (
+                "<p><a href=/offer data-bs-dismiss=alert>Read our summer offer</a>",
+                "[Read our summer offer](/offer)\n",
+            ),
+            ("<p>x<a href=#c data-slide=next>Next</a><a href=# data-dismiss=alert>Close</a>", "x\n"),
+        ] {
+            let page = format!("<!doctype html><title>t</title><main><h1>t</h1>{html}</main>");
+            assert_eq!(convert(&page, &Options::default()).markdown, format!("# t\n\n{expected}"), "{html}");
+        }
+        let card = "<a data-slide=2 href=/oak><h3>Oak</h3><p>Our best boat.</p></a>";
+        let card = convert(&format!("<main>{card}</main>"), &Options::default()).markdown;
+        assert!(card.contains("Oak") && card.contains("Our best boat."), "{card}");
     }
 
     #[test]
