@@ -6,7 +6,7 @@ use super::code;
 use super::copies::{CopyMark, copy_mark, is_shown_on_wide_screens, remove_copies};
 use super::dom::{DOCUMENT, Dom, FOR_SCREEN_READERS, NodeId, Tag, clip, count_letters};
 use super::media;
-use super::never_shown::is_never_shown;
+use super::never_shown::{is_never_shown, is_out_of_sight};
 use super::omission_rule::Rule;
 use super::panels::{Panels, follows_control, has_other_name, is_closed_panel, is_hidden_page};
 use super::text_corrections;
@@ -139,7 +139,9 @@ pub(super) fn remove_hidden(dom: &mut Dom, root: NodeId, is_article: bool) {
     }
     let panels = Panels::read(dom);
     let mut hidden = dom.outermost(root, |id| {
-        (is_hidden(dom, id) && !is_closed_panel(dom, id) || is_article && is_hidden_by_name(dom, id))
+        (is_hidden(dom, id) && !is_closed_panel(dom, id)
+            || is_out_of_sight(dom, id)
+            || is_article && is_hidden_by_name(dom, id))
             && !panels.contains(dom, id)
             && !follows_control(dom, id)
             && !holds_formula(dom, id)
@@ -765,6 +767,8 @@ mod tests {
         for (html, expected) in [
             ("<p class=q>q?</p><div class=a hidden>a</div>", "q?a"),
             ("<p>q <span hidden>a b c</span> <a href='javascript:;'>more</a>", "q a b c more"),
+            ("<button commandfor=d command=show-popover>q</button> <div popover id=d>a</div>", "q a"),
+            ("<button interestfor=d>q</button> <div popover id=d>a</div>", "q a"),
             ("<p>q <span hidden>a b c</span></p><button>more</button>", "q a b cmore"),
             ("<h3>q</h3><div hidden>a</div><h3>r</h3><div hidden>b</div>", "qarb"),
             ("<h3>q</h3><p hidden>None</p><ul><li>r</ul>", "qr"),

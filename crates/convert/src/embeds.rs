@@ -47,6 +47,15 @@ struct Embed {
     title: Option<String>,
 }
 
+/// The address in the page's first `<link rel="canonical">`. `None` if it is beyond the first
+/// [`MAX_HEAD_NODES`] nodes or has no address.
+pub(super) fn canonical_address(dom: &Dom) -> Option<&str> {
+    let is_canonical =
+        |&id: &NodeId| dom.tag(id) == Tag::Link && dom.attribute(id, "rel") == Some("canonical");
+    let link = dom.descendants(DOCUMENT).take(MAX_HEAD_NODES).find(is_canonical)?;
+    dom.attribute(link, "href")
+}
+
 /// Adds an `<iframe>`, `<video>` or `<audio>` for each video or page that a script embeds: as the last child
 /// of the element that names its address, or before the script. Leaves out those before a `<noscript>`, which
 /// has the same content, those of elements that contain embedded content or a link, and the address of the
@@ -54,10 +63,7 @@ struct Embed {
 pub(super) fn show_embeds(dom: &mut Dom) {
     let found: Vec<(NodeId, Embed)> =
         dom.descendants(dom.body()).filter_map(|id| Some((id, find_embed(dom, id)?))).collect();
-    let is_canonical =
-        |&id: &NodeId| dom.tag(id) == Tag::Link && dom.attribute(id, "rel") == Some("canonical");
-    let own = dom.descendants(DOCUMENT).take(MAX_HEAD_NODES).find(is_canonical);
-    let own = own.and_then(|id| dom.attribute(id, "href")).map(str::to_owned);
+    let own = canonical_address(dom).map(str::to_owned);
     // Page builders repeat the address of a video in the elements around the player.
     let is_inside = |&(inner, _): &(NodeId, Embed), outer| dom.ancestors(inner).any(|a| a == outer);
     let holds_next = |at: usize| found.get(at + 1).is_some_and(|next| is_inside(next, found[at].0));

@@ -2,10 +2,12 @@
 //! generator always hides, traps for bots in forms, and text outside of the screen.
 
 use super::dom::{Dom, NodeId, Tag};
+use super::embeds::canonical_address;
+use super::media::is_embedded;
 
 /// Whether an element is hidden for good, so that it is no content even if a control seems to open it.
 pub(super) fn is_never_shown(dom: &Dom, id: NodeId) -> bool {
-    is_hidden_by_generator(dom, id) || is_trap(dom, id) || is_out_of_sight(dom, id)
+    is_hidden_by_generator(dom, id) || is_trap(dom, id)
 }
 
 /// Whether the style sheet of a generator always hides elements of this class. Webflow hides elements with a
@@ -25,17 +27,19 @@ fn is_hidden_by_generator(dom: &Dom, id: NodeId) -> bool {
             && dom.style(id, "display").is_none_or(|display| display == "none")
 }
 
-/// Parts of the names of traps for bots ("honeypots"): fields of forms that visitors do not see and that must
-/// stay empty.
-const TRAPS: [&str; 5] =
-    ["honeypot", "bot-field", "_gotcha", "gform_validation_container", "wpforms-field-hp"];
+/// Parts of the classes of traps for bots ("honeypots"): fields of forms that visitors do not see and that
+/// must stay empty.
+const TRAPS: [&str; 3] = ["honeypot", "gform_validation_container", "wpforms-field-hp"];
+
+/// The names of the fields that are such traps.
+const TRAP_FIELDS: [&str; 3] = ["honeypot", "bot-field", "_gotcha"];
 
 /// Maximum number of nodes in an element that is a trap.
 const MAX_TRAP: usize = 20;
 
 /// Whether an element in a form is a trap for bots: it has at most [`MAX_TRAP`] nodes and exactly one field,
-/// and the class of the element, or the name of the field or of the trap in Netlify's attribute of the form,
-/// says so.
+/// and its class says so, or the name of the field, which may be in Netlify's attribute of the form. If only
+/// the name says so, the element must have no link, button or image, and no text outside of labels.
 fn is_trap(dom: &Dom, id: NodeId) -> bool {
     if !matches!(dom.tag(id), Tag::Div | Tag::P | Tag::Label | Tag::Li | Tag::Span) {
         return false;
@@ -48,18 +52,23 @@ fn is_trap(dom: &Dom, id: NodeId) -> bool {
     let mut fields = nodes.iter().copied().filter(is_field);
     let (Some(field), None) = (fields.next(), fields.next()) else { return false };
     let Some(form) = dom.ancestors(id).find(|&a| dom.tag(a) == Tag::Form) else { return false };
-    let name = dom.attribute(field, "name");
+    let name = dom.first_attribute(field, &["name"]);
     let declared = dom.first_attribute(form, &["netlify-honeypot", "data-netlify-honeypot"]);
-    let is_named = |name: &str| TRAPS.iter().any(|trap| name.contains(trap));
-    nodes.len() <= MAX_TRAP
-        && (dom.classes(id).chain(name).any(is_named) || declared.is_some() && declared == name)
+    let has_class = dom.classes(id).any(|class| TRAPS.iter().any(|trap| class.contains(trap)));
+    let has_name = name.is_some_and(|name| TRAP_FIELDS.contains(&name) || declared == Some(name));
+    let is_content = |&node: &NodeId| match dom.tag(node) {
+        Tag::Text => !dom.is_blank(node) && !dom.is_in(node, &[Tag::Label]),
+        tag => matches!(tag, Tag::A | Tag::Button | Tag::Img),
+    };
+    nodes.len() <= MAX_TRAP && (has_class || has_name && !nodes.iter().any(is_content))
 }
 
 /// Whether the style of an element puts text where no visitor sees it: far outside of the screen, if screen
-/// readers skip it or it has a link with a host, as the spam on a hacked site does; without size and
-/// transparent; in letters without size; or the preview of an e-mail. Zero height alone does not count,
-/// because a script may open the element.
-fn is_out_of_sight(dom: &Dom, id: NodeId) -> bool {
+/// readers skip it or it has a link to another host, as the spam on a hacked site does; without size and
+/// transparent; in letters without size; or the preview of an e-mail. Elements with headings outside of the
+/// screen do not count, because a slider may show them, and neither does zero height alone, because a script
+/// may open the element.
+pub(super) fn is_out_of_sight(dom: &Dom, id: NodeId) -> bool {
     if !dom.has_attribute(id, "style") {
         return false;
     }
@@ -68,23 +77,35 @@ fn is_out_of_sight(dom: &Dom, id: NodeId) -> bool {
         value.parse::<f32>().ok()
     };
     let is_zero = |property| number(property) == Some(0.0);
-    let has_link = || {
-        dom.descendants(id)
-            .take(200)
-            .any(|d| dom.attribute(d, "href").is_some_and(|href| href.contains("//")))
+    let has_foreign_link = || {
+        let own = canonical_address(dom).and_then(host);
+        let mut hosts = dom.descendants(id).take(200).filter_map(|d| host(dom.attribute(d, "href")?));
+        hosts.any(|host| Some(host) != own)
     };
-    let is_far = || ["left", "right", "top"].iter().any(|side| number(side).is_some_and(|at| at <= -999.0));
+    let is_far = || ["left", "right", "top"].iter().any(|side| number(side).is_some_and(|at| at <= -5000.0));
     let is_placed = matches!(dom.style(id, "position"), Some("absolute" | "fixed"));
-    is_placed && is_far() && (dom.attribute(id, "aria-hidden") == Some("true") || has_link())
+    let has_heading = || dom.descendants(id).any(|d| dom.is_heading(d));
+    let has_text = |id| dom.children(id).any(|child| dom.text(child).is_some() && !dom.is_blank(child));
+    is_placed
+        && is_far()
+        && (dom.attribute(id, "aria-hidden") == Some("true") || has_foreign_link())
+        && !has_heading()
         || ["opacity", "width", "height"].into_iter().all(is_zero)
         // Letters without size around other elements remove the space between these, which set a size of
         // their own. In a link, they are the label of a symbol.
         || is_zero("font-size")
             && dom.child_elements(id).next().is_none()
+            && has_text(id)
+            && !is_embedded(dom.tag(id))
             && !dom.is_in(id, &[Tag::A, Tag::Button])
         // Outlook alone hides what has only this property, such as a link beside a button for Outlook.
         || dom.style(id, "mso-hide") == Some("all")
             && ["max-height", "font-size", "opacity"].into_iter().any(is_zero)
+}
+
+/// The host in an address; `None` in one without a host.
+fn host(address: &str) -> Option<&str> {
+    address.split_once("//")?.1.split(['/', '?', '#']).next()
 }
 
 #[cfg(test)]
@@ -129,6 +150,24 @@ mod tests {
     }
 
     #[test]
+    fn text_beside_traps_for_bots_stays() {
+        for (html, expected) in [
+            (
+                "<form><div><p>By sending you accept our <a href=/t>terms</a>.</p><input name=_gotcha style=display:none>\
+                 <button>Send</button></div></form>",
+                "By sending you accept our [terms](/t).\n\nSend\n",
+            ),
+            (
+                "<form><div class=row><p>Hours: 9–17</p><div class=hp><label>Leave empty <input name=honeypot></label></div></div></form>",
+                "Hours: 9–17\n",
+            ),
+            ("<form><label>Which robot? <input name=robot-field></label></form>", "Which robot?\n"),
+        ] {
+            assert_eq!(markdown(html), expected, "{html}");
+        }
+    }
+
+    #[test]
     fn text_out_of_sight_is_dropped() {
         for html in [
             "<div style='position:absolute; left:-9999px'><a href=https://spam.example>b</a></div>",
@@ -146,6 +185,14 @@ mod tests {
             "<a href=/b style='padding:9px;mso-hide:all'>b</a>",
             "<a href=/b class=icon style=font-size:0>b</a>",
             "<div style='position:relative;left:-9999px' aria-hidden=true>b</div>",
+            "<div class=slide style='position:absolute;left:-1200px' aria-hidden=true><p>b</div>",
+            "<div class=slide style='position:absolute;left:-9999px' aria-hidden=true><h2>b</h2></div>",
+            "<div role=tabpanel aria-hidden=true style='position:absolute;left:-10000px'><p>b</div>",
+            "<button aria-controls=p>a</button><div id=p aria-hidden=true style='position:absolute;left:-9999px'>b</div>",
+            "<link rel=canonical href=https://oak.example/a><div style='position:absolute;left:-9999px'>\
+             <a href=https://oak.example/c>b</a></div>",
+            "<img src=/a.jpg alt=b style='font-size:0;display:block'>",
+            "<iframe src=/b style=font-size:0>c</iframe>",
         ] {
             assert!(markdown(html).contains('b'), "{html}");
         }

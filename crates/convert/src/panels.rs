@@ -65,7 +65,7 @@ impl Panels {
                 let value = &*attribute.value;
                 match &*attribute.name.local {
                     "aria-controls" | "data-bs-target" | "data-target" | "data-controls"
-                    | "popovertarget" => {
+                    | "popovertarget" | "commandfor" | "interestfor" => {
                         add(value);
                     }
                     "data-definition" | "data-footnote-id" => {
