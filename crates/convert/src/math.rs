@@ -167,7 +167,8 @@ fn read_equations(dom: &Dom, table: NodeId) -> Option<String> {
 }
 
 /// The TeX of a formula that Quill, TipTap, Substack or Distill leaves to a script to render, or that an
-/// editor for WeChat draws beside it. A formula that begins with `=` is one of a spreadsheet.
+/// editor for WeChat draws beside it. `data-formula` may also have a formula of chemistry or of a price, so
+/// only TeX with a command or a power counts if the element has images or text outside of drawings.
 fn editor_formula(dom: &Dom, id: NodeId) -> Option<String> {
     if dom.name(id) == "d-math" {
         return Some(dom.text_content(id));
@@ -177,7 +178,12 @@ fn editor_formula(dom: &Dom, id: NodeId) -> Option<String> {
         return attributes.get("persistentExpression")?.as_str().map(str::to_owned);
     }
     if let Some(tex) = dom.attribute(id, "data-formula").filter(|tex| !tex.starts_with('=')) {
-        return Some(tex.to_owned());
+        let is_drawing = |a| dom.tag(a) == Tag::Svg || dom.name(a).starts_with("mjx-");
+        let is_drawn = |d| dom.is_blank(d) || dom.ancestors(d).take_while(|&a| a != id).any(is_drawing);
+        let is_shown = |d| (dom.text(d).is_some() || dom.tag(d) == Tag::Img) && !is_drawn(d);
+        let has_block = || dom.descendants(id).any(|d| dom.tag(d).is_block());
+        let is_formula = !dom.descendants(id).any(is_shown) || tex.contains(['\\', '^']) && !has_block();
+        return is_formula.then(|| tex.to_owned());
     }
     let is_math = dom.attribute(id, "data-type").is_some_and(|kind| kind.ends_with("-math"));
     let name = if dom.has_class(id, "ql-formula") { "data-value" } else { "data-latex" };
@@ -186,12 +192,12 @@ fn editor_formula(dom: &Dom, id: NodeId) -> Option<String> {
 
 /// The formula that an image shows: the TeX in the address of a service that draws formulas, or the MathML
 /// that MathType adds, or the description of an image whose class says that it is a formula. `None` if the
-/// description is not TeX.
+/// description is not TeX or has neither a command, a script nor an equals sign.
 fn read_image(dom: &Dom, id: NodeId) -> Option<Formula> {
     const CLASSES: [&str; 4] = ["latex", "math", "ql-img-inline-formula", "ql-img-displayed-equation"];
     let is_marked = || dom.has_class_in(id, &CLASSES) || dom.has_attribute(id, "eeimg");
-    let alt =
-        || dom.first_attribute(id, &["alt"]).filter(|alt| is_marked() && is_tex(alt)).map(str::to_owned);
+    let is_formula = |alt: &&str| is_marked() && is_tex(alt) && alt.contains(['\\', '^', '_', '=']);
+    let alt = || dom.first_attribute(id, &["alt"]).filter(is_formula).map(str::to_owned);
     let mathml = dom.attribute(id, "data-mathml").map(|text| {
         let text = text.replace('«', "<").replace('»', ">").replace('¨', "\"").replace('§', "&");
         let dom = parse(&text);
@@ -459,6 +465,12 @@ mod tests {
                 Some(("x^{2}", false)),
             ),
             ("<img class=math src=/a.png alt='A formula'>", None),
+            ("<img class=math src=/fig1.png alt='Fig 1'>", None),
+            ("<section data-formula=a_1><svg><text>a</text></svg></section>", Some(("a_1", true))),
+            ("<span data-formula='a^2'>a²</span>", Some(("a^2", false))),
+            ("<div data-formula=C8H10N4O2><h3>Caffeine</h3><p>Lab grade.</p></div>", None),
+            ("<span data-formula='qty*price'>€ 90</span>", None),
+            ("<div data-formula=H2O><img src=/water.png></div>", None),
             ("<img src='https://chart.apis.google.com/chart?cht=p&chl=a' alt='a_b'>", None),
             ("<div data-type=block-math data-latex=a_1></div>", Some(("a_1", true))),
             (
