@@ -90,11 +90,15 @@ pub(super) fn is_code_block(dom: &Dom, id: NodeId) -> bool {
 }
 
 /// Whether an element is a `<div>` in which TeX4ht or coqdoc writes code with `<br>` at the ends of lines and
-/// with no-break spaces: it has only text, line breaks and inline elements.
+/// with no-break spaces: it has only text, line breaks and inline elements. The class of TeX4ht may also name
+/// other text, so that code must have a no-break space, and neither a link nor an image.
 fn is_code_with_breaks(dom: &Dom, id: NodeId) -> bool {
     let is_token = |d| dom.has_class(d, "id") && dom.has_attribute(d, "title");
+    let is_content = |d| dom.tag(d) == Tag::Img || dom.tag(d) == Tag::A && dom.has_attribute(d, "href");
+    let is_verbatim = || dom.text_content(id).contains('\u{a0}') && !dom.descendants(id).any(is_content);
     dom.tag(id) == Tag::Div
-        && (dom.has_class(id, "verbatim") || dom.has_class(id, "code") && dom.descendants(id).any(is_token))
+        && (dom.has_class(id, "verbatim") && is_verbatim()
+            || dom.has_class(id, "code") && dom.descendants(id).any(is_token))
         && !dom.is_blank(id)
         && dom.descendants(id).all(|d| !dom.tag(d).is_block() && dom.tag(d) != Tag::Button)
 }
@@ -188,7 +192,7 @@ fn is_code_table(dom: &Dom, id: NodeId) -> bool {
     };
     let is_line = |d| dom.tag(d) == Tag::Td && dom.has_class_in(d, &["blob-code", "lines-code"]);
     dom.has_class_in(id, CODE_TABLES)
-        || dom.has_class_in(id, LINE_TABLES)
+        || dom.has_class_in(id, LINE_TABLES) && dom.find(id, Tag::Img).is_none()
         || is_gutter()
         || dom.descendants(id).take(8).any(is_line)
         || dom.parent(id).is_some_and(|p| {
@@ -713,6 +717,15 @@ mod tests {
         for (html, expected) in [
             ("<div class=code>Use<br>OAK9</div>", "Use  \nOAK9\n"),
             ("<div class=verbatim><p>a</p><p>b</p></div>", "a\n\nb\n"),
+            (
+                "<div class=verbatim>We loved&nbsp;it. See <a href=/oak>Oak</a>.<br>Ann <img src=/ann.jpg alt=Ann></div>",
+                "We loved\u{a0}it. See [Oak](/oak).  \nAnn ![Ann](/ann.jpg)\n",
+            ),
+            ("<div class=verbatim>We loved it.<br>Ann</div>", "We loved it.  \nAnn\n"),
+            (
+                "<table class=SVerbatim><tr><td>a<tr><td><img src=/oak.png alt=image></table>",
+                "a\n\n![image](/oak.png)\n",
+            ),
             (
                 "<blockquote class=SCodeFlow><table class=RktBlk><tr><td>a</table></blockquote>",
                 "```racket\na\n```\n",
