@@ -54,8 +54,8 @@ pub(super) fn remove_copies(dom: &mut Dom, root: NodeId) {
 const MIN_WORDS: usize = 8;
 
 /// Whether an element repeats the table beside it for narrow screens, as price lists made with Tailwind do:
-/// classes show the one and hide the other from some width on, and at least nine in ten of its words and all
-/// of its links are also in the table.
+/// classes show the one and hide the other from some width on, and all of its words and of the addresses of
+/// its links, images and media are also in the element with the table.
 fn is_narrow_variant(dom: &Dom, id: NodeId) -> bool {
     let is_hidden = |class: &str| {
         let bootstrap = || class.strip_prefix("d-")?.strip_suffix("-none");
@@ -70,16 +70,15 @@ fn is_narrow_variant(dom: &Dom, id: NodeId) -> bool {
         let texts = dom.subtree(id).filter_map(|d| dom.text(d));
         texts.flat_map(|text| text.split_whitespace().map(str::to_lowercase)).collect()
     };
-    let links = |id| -> HashSet<&str> {
-        dom.subtree(id).filter(|&d| dom.tag(d) == Tag::A).filter_map(|d| dom.attribute(d, "href")).collect()
+    let addresses = |id| -> HashSet<&str> {
+        let address = |d| dom.attribute(d, "href").or_else(|| dom.attribute(d, "src"));
+        dom.subtree(id).filter_map(address).collect()
     };
     let beside = [dom.previous_element(id), dom.next_element(id)];
-    beside.into_iter().flatten().filter(is_wide).any(|other| {
-        let (own, table) = (words(id), words(other));
-        dom.find(other, Tag::Table).is_some()
-            && own.len() >= MIN_WORDS
-            && own.difference(&table).count() * 10 <= own.len()
-            && links(id).is_subset(&links(other))
+    let has_table = |&other: &NodeId| dom.find(other, Tag::Table).is_some();
+    beside.into_iter().flatten().filter(is_wide).filter(has_table).any(|other| {
+        let own = words(id);
+        own.len() >= MIN_WORDS && own.is_subset(&words(other)) && addresses(id).is_subset(&addresses(other))
     })
 }
 
@@ -107,21 +106,27 @@ fn is_dark_variant(dom: &Dom, id: NodeId) -> bool {
 
 /// The classes and the fragments of addresses with which themes, GitHub and generators show an image only in
 /// light mode.
-const LIGHT: [&str; 6] =
-    ["only-light", "gh-light-mode-only", "dark:hidden", "dark:sl-hidden", "light-only", "--light"];
+const LIGHT: [&str; 6] = [
+    "only-light",
+    "gh-light-mode-only",
+    "dark:hidden",
+    "dark:sl-hidden",
+    "light-only",
+    "themedComponent--light",
+];
 
 /// Likewise for dark mode.
 const DARK: [&str; 6] =
-    ["only-dark", "gh-dark-mode-only", "dark:block", "light:sl-hidden", "dark-only", "--dark"];
+    ["only-dark", "gh-dark-mode-only", "dark:block", "light:sl-hidden", "dark-only", "themedComponent--dark"];
 
-/// Whether an element has one of the `marks` in its classes or as the fragment of its address. A mark that
-/// begins with a hyphen may be a part of a class, such as `themedComponent--dark_x`.
+/// Whether an element has one of the `marks` in its classes or as the fragment of its address. A suffix after
+/// `_` is ignored, which Docusaurus adds, as in `themedComponent--dark_x`.
 fn has_theme(dom: &Dom, id: NodeId, marks: &[&str]) -> bool {
     let fragment =
         dom.attribute(id, "src").and_then(|src| src.rsplit_once('#')).map(|(_, fragment)| fragment);
     dom.classes(id)
         .chain(fragment)
-        .any(|name| marks.iter().any(|mark| name == *mark || mark.starts_with('-') && name.contains(mark)))
+        .any(|name| marks.contains(&name.split_once('_').map_or(name, |(mark, _)| mark)))
 }
 
 /// Whether a utility class of Tailwind, such as `md:table-cell`, or of Bootstrap, such as `d-md-flex`, shows
@@ -283,6 +288,10 @@ mod tests {
             assert!(page(narrow, &other, wide).contains("call for prices"), "{narrow}");
             let linked = list.replace("Phone", "<a href=/phone>Phone</a>");
             assert!(page(narrow, &linked, wide).contains("/phone"), "{narrow}");
+            let closed = format!("{list}<p>Closed on Sundays.");
+            assert!(page(narrow, &closed, wide).contains("Sundays"), "{narrow}");
+            let image = format!("{list}<img src=/oak.jpg alt=Pro>");
+            assert!(page(narrow, &image, wide).contains("/oak.jpg"), "{narrow}");
         }
         assert!(page("lg:hidden", list, "wide").starts_with("### Pro"));
     }
@@ -291,7 +300,7 @@ mod tests {
     fn an_image_for_dark_mode_beside_one_for_light_mode_is_a_copy() {
         for html in [
             "<img src=/a.png#gh-light-mode-only alt=a><img src=/b.png#gh-dark-mode-only alt=a>",
-            "<a href=/c><img src=/b.png alt=a class='t--dark_x'></a><a href=/c><img src=/a.png alt=a class='t--light_x'></a>",
+            "<a href=/c><img src=/b.png alt=a class='themedComponent--dark_x'></a><a href=/c><img src=/a.png alt=a class='themedComponent--light_x'></a>",
             "<img src=/a.png class=only-light> <img src=/b.png class=only-dark>",
             "<div class='dark:hidden'><img src=/a.png></div><div class='hidden dark:block'><img src=/b.png></div>",
         ] {
@@ -302,6 +311,8 @@ mod tests {
             "<img src=/b.png class=only-dark alt=a>",
             "<img src=/a.png class=only-light alt=a><img src=/b.png class=only-dark alt=b>",
             "<div class=only-light>a</div><img src=/b.png class=only-dark>",
+            "<div class='card card--dark'><img src=/b.png alt=''></div><div class='card card--light'><img src=/a.png alt=''></div>",
+            "<div class=overlay--darken><img src=/b.png alt=a></div><div class=overlay--lighten><img src=/a.png alt=a></div>",
         ] {
             assert!(markdown(html).contains("/b.png"), "{html}");
         }
