@@ -5,8 +5,8 @@ use super::dom::{Dom, FOR_SCREEN_READERS, NodeId, Tag, clip};
 
 /// Words that name a set of symbols in a class, such as `fa-check`. A word that contains `icon` does, too.
 #[rustfmt::skip]
-const SETS: [&str; 24] = [
-    "bi", "bx", "bxs", "fa", "far", "fas", "feather", "fi", "icofont", "ion", "la", "las", "lni", "lucide", "material", "mdi",
+const SETS: [&str; 23] = [
+    "bi", "bx", "bxs", "fa", "far", "fas", "feather", "icofont", "ion", "la", "las", "lni", "lucide", "material", "mdi",
     "ph", "pi", "ri", "tabler", "ti", "uil", "uis", "svg",
 ];
 
@@ -57,6 +57,8 @@ pub(super) fn answer_of(dom: &Dom, id: NodeId) -> Option<&'static str> {
     let attribute = dom.first_attribute(id, &NAMES).map(|name| name.split(';').next().unwrap_or(name));
     // In `data-icon`, the name `x` is the logo of the network X.
     let attribute = attribute.filter(|_| dom.attribute(id, "data-icon") != Some("x"));
+    // In a set of flags, `no` is that of Norway.
+    let attribute = attribute.filter(|name| !name.contains("flag"));
     let attribute = attribute.map(|name| name.rsplit(':').next().unwrap_or(name));
     let is_element = dom.tag(id) == Tag::Other && dom.name(id).contains("icon");
     let own = is_element.then(|| dom.first_attribute(id, &["name", "shape"])).flatten();
@@ -68,10 +70,10 @@ pub(super) fn answer_of(dom: &Dom, id: NodeId) -> Option<&'static str> {
 }
 
 /// The name of the symbol of a sprite to which the first element in an `<svg>` refers with `<use>`. `None`
-/// for `x`, which may be the logo of the network X.
+/// for `x`, which may be the logo of the network X, and in a sprite of flags.
 fn used_symbol(dom: &Dom, id: NodeId) -> Option<&str> {
     let part = dom.child_elements(id).next().filter(|&part| dom.name(part) == "use")?;
-    let target = dom.first_attribute(part, &["href", "xlink:href"])?;
+    let target = dom.first_attribute(part, &["href", "xlink:href"]).filter(|href| !href.contains("flag"))?;
     target.rsplit_once('#').map(|(_, name)| name).filter(|&name| name != "x")
 }
 
@@ -85,7 +87,8 @@ fn drawn_answer(dom: &Dom, id: NodeId) -> Option<&'static str> {
 
 /// The character for the first of at most 20 classes that names a symbol: the class has several words, and
 /// its first word names a set ([`SETS`]), is another class of the element (as in `bx bx-check`), or is `i`
-/// before the name of a collection, or one of the element's classes has a word with `icon`.
+/// before the name of a collection, or one of the element's classes has a word with `icon`. Only Dashicons
+/// have `no` for a cross; elsewhere, it is the code of Norway or a word for a number.
 fn answer_of_classes(dom: &Dom, id: NodeId) -> Option<&'static str> {
     let classes = || dom.classes(id).take(20);
     let is_icon = || classes().any(|class| class.to_ascii_lowercase().contains("icon"));
@@ -93,7 +96,8 @@ fn answer_of_classes(dom: &Dom, id: NodeId) -> Option<&'static str> {
         let words = words_of(class);
         let (set, name) = words.split_once(' ')?;
         let name = if set == "i" { name.split_once(' ')?.1 } else { name };
-        let answer = answer_to(name)?;
+        let answer =
+            answer_to(name).filter(|_| set == "dashicons" || name.split(' ').all(|word| word != "no"))?;
         (set == "i" || SETS.contains(&set) || dom.has_class(id, set) || is_icon()).then_some(answer)
     })
 }
@@ -271,6 +275,9 @@ mod tests {
             ("<div class=i-carbon-checkmark></div>", "<div class=i-carbon:close></div>", ("✓", "✗")),
             ("<svg><use href=#x /></svg>y", "<svg><use href=#close /></svg>n", ("y", "✗ n")),
             ("<a-b name=check></a-b>y", "<i data-testid=close></i>n", ("y", "n")),
+            ("<i class='fi fi-no'></i>y", "<i class='flag-icon flag-icon-no'></i>n", ("y", "n")),
+            ("<i class='icon country-no'></i>y", "<i class='line line-no'></i>n", ("y", "n")),
+            ("<iconify-icon icon=circle-flags:no></iconify-icon>y", "<i data-icon=no></i>", ("y", "✗")),
         ] {
             assert_eq!(cells(yes, no), table(marks.0, marks.1), "{yes} {no}");
         }
