@@ -219,13 +219,22 @@ pub(super) fn show_separators_of_menus(dom: &mut Dom, root: NodeId) {
 
 /// Omits a value with `aria-hidden` beside the same value for screen readers, such as `$9` and `9 dollars`.
 /// The other value is the element before or after it, or the last child of the element before. Adjacent
-/// inline elements with `aria-hidden`, such as both prices of a range, count as one value. Separates the two
-/// by a space if they differ and are adjacent.
+/// inline elements with `aria-hidden` count as one value, such as both prices of a range, if they have text,
+/// but no image and no letters without a digit. Separates the two by a space if they differ and are adjacent.
 pub(super) fn merge_spoken_copies(dom: &mut Dom, root: NodeId) {
     let hidden = |id: &NodeId| dom.attribute(*id, "aria-hidden") == Some("true");
     let (mut copies, mut joined) = (Vec::new(), Vec::new());
     let is_space = |node: &NodeId| dom.text(*node).is_some_and(|text| text.trim().is_empty());
-    let is_part = |node: &NodeId| hidden(node) && !dom.tag(*node).is_block();
+    let is_part = |node: &NodeId| {
+        let text = short_text(dom, *node);
+        let is_image = |d| dom.tag(d) == Tag::Img;
+        let is_value = || text.contains(char::is_numeric) || !text.contains(char::is_alphabetic);
+        hidden(node)
+            && !dom.tag(*node).is_block()
+            && !text.trim().is_empty()
+            && is_value()
+            && !dom.subtree(*node).take(50).any(is_image)
+    };
     for id in dom.descendants(root).filter(hidden) {
         let before = dom.previous_element(id);
         let after = dom.nodes_after(id).filter(|node| !is_space(node)).take(MAX_VALUES);
@@ -455,6 +464,22 @@ mod tests {
             ),
             (format!("<p><b>15<{spoken}> min</span></b> <{shown}>min</span>"), "**15 min**\n"),
             (format!("<p><{shown}>Oak</span> <{spoken}>Elm</span>"), "Oak Elm\n"),
+            (
+                format!("<p><{shown}>Sale</span> <{shown}>$9</span><{spoken}>9 dollars</span>"),
+                "Sale 9 dollars\n",
+            ),
+            (
+                format!(
+                    "<p><img aria-hidden=true src=/oak.jpg alt=Oak><{shown}>$9</span><{spoken}>9 dollars</span>"
+                ),
+                "![Oak](/oak.jpg) 9 dollars\n",
+            ),
+            (
+                format!(
+                    "<p><i class=material-icons aria-hidden=true>star</i><{shown}>$4.5</span><{spoken}>4.5 dollars</span>"
+                ),
+                "4.5 dollars\n",
+            ),
         ] {
             assert_eq!(markdown(&html), expected, "{html}");
         }
