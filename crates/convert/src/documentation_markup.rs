@@ -254,9 +254,9 @@ fn label_of_tab(dom: &Dom, tab: NodeId) -> String {
 }
 
 /// Adds the tabs that have neither roles nor known classes: the controls in a row or a list
-/// ([`opened_panel`]) if there are several, each has text and names another panel, and the panels are
-/// siblings outside of the row. Links must lead to panels of which one is hidden, because other links are a
-/// table of contents.
+/// ([`opened_panel`]) if there are several, each is a plain label ([`is_plain_label`]) and names another
+/// panel, and the panels are siblings outside of the row. Links must lead to panels of which one is hidden,
+/// because other links are a table of contents.
 fn add_tabs_without_roles(dom: &Dom, root: NodeId, found: &mut Tabs) {
     const NAMES: [&str; 5] = ["id", "name", "data-tab-item", "data-tab-content", "x-show"];
     let elements = || dom.descendants(root).filter(|&id| dom.element(id).is_some());
@@ -283,7 +283,7 @@ fn add_tabs_without_roles(dom: &Dom, root: NodeId, found: &mut Tabs) {
         let is_panel = |&(tab, panel): &(NodeId, NodeId)| {
             dom.parent(panel) == parent
                 && !found.labels.contains_key(&panel)
-                && !label_of_tab(dom, tab).is_empty()
+                && is_plain_label(dom, tab)
                 && !dom.ancestors(tab).any(|a| a == panel)
                 && !is_heading_above(dom, tab, panel)
         };
@@ -299,6 +299,18 @@ fn add_tabs_without_roles(dom: &Dom, root: NodeId, found: &mut Tabs) {
             found.labels.extend(opened.iter().map(|&(tab, panel)| (panel, label_of_tab(dom, tab))));
         }
     }
+}
+
+/// Whether an element is only a label, so that its text may stand for it: it has a text of at most
+/// [`MAX_LABEL`] bytes, no image and no block except `<div>`, and leads to no other page.
+fn is_plain_label(dom: &Dom, id: NodeId) -> bool {
+    let is_rich = |d| dom.tag(d) == Tag::Img || dom.tag(d).is_block() && dom.tag(d) != Tag::Div;
+    let leads_away = |href: &str| !href.starts_with('#') && !href.starts_with("javascript:");
+    let text = shown_text(dom, id);
+    !text.is_empty()
+        && text.len() <= MAX_LABEL
+        && !dom.descendants(id).any(is_rich)
+        && !dom.first_attribute(id, &["href"]).is_some_and(leads_away)
 }
 
 /// The panel that a button, a link or a web component such as `<sl-tab>` opens, as [`panel_key`] writes it.
@@ -641,6 +653,15 @@ mod tests {
             "<div role=tablist><input type=radio role=tab aria-label=A><p role=tabpanel>1</p><input type=radio role=tab aria-label=B><p role=tabpanel>2</div>",
         ] {
             assert_eq!(markdown(html), "**A**\n\n1\n\n**B**\n\n2\n", "{html}");
+        }
+        for (start, end, shown) in [
+            ("<button data-tab=a><h3>", "</h3><p>Long</p></button>", "### A"),
+            ("<button data-tab=a>", "<img src=/oak.jpg alt=Oak></button>", "/oak.jpg"),
+            ("<a data-tab=a href=/prices>", "</a>", "[A](/prices)"),
+        ] {
+            let html =
+                format!("<div>{start}A{end}<button data-tab=b>B</button></div><p id=a>1<p id=b hidden>2");
+            assert!(markdown(&html).contains(shown), "{}", markdown(&html));
         }
         let contents = "<ul><li><a href=#a>A</a><li><a href=#b>B</a></ul><h2 id=a>A</h2><h2 id=b>B</h2>";
         assert_eq!(markdown(contents), "- [A](#a)\n- [B](#b)\n\n## A\n\n## B\n");
