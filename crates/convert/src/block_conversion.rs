@@ -155,11 +155,11 @@ impl Converter<'_> {
     }
 
     /// Appends a link to an embedded video, audio file or page, and without an address, the content of the
-    /// element, which is a fallback. Also appends it to a link to Flash, which browsers no longer run.
+    /// element, which is a fallback. Also appends the fallback after a link to a file for a plugin that
+    /// browsers no longer run.
     fn append_embedded(&self, id: NodeId, out: &mut Vec<Block>) {
         let link = self.embedded_link(id);
-        let is_flash = self.dom.attribute(id, "type").is_some_and(|kind| kind.ends_with("flash"));
-        let is_fallback = link.is_some() && !is_flash;
+        let is_fallback = link.is_some() && !media::is_for_plugin(self.dom, id);
         out.extend(link.map(Block::Paragraph));
         if is_fallback {
             self.dom.skip(id, Rule::Fallback);

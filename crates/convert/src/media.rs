@@ -477,6 +477,17 @@ pub(super) fn is_embedded(tag: Tag) -> bool {
     matches!(tag, Tag::Video | Tag::Audio | Tag::Iframe | Tag::Frame | Tag::Embed | Tag::Object)
 }
 
+/// Whether an element embeds a file for Flash, Java or Silverlight, judging by its type or the end of its
+/// address. Browsers no longer run these and show the fallback.
+pub(super) fn is_for_plugin(dom: &Dom, id: NodeId) -> bool {
+    let kind = dom.attribute(id, "type").unwrap_or_default();
+    let address = embedded_source(dom, id).and_then(|source| source.split(['?', '#']).next());
+    ["application/x-shockwave-flash", "application/x-java", "application/x-silverlight"]
+        .iter()
+        .any(|plugin| kind.starts_with(plugin))
+        || address.is_some_and(|address| address.ends_with(".swf"))
+}
+
 /// The address of a video, an audio file, a framed page or an object: from its `src`, an attribute of
 /// lazy-loading scripts or `data`, else from the first `<source>` in it. Ignores placeholders.
 pub(super) fn embedded_source(dom: &Dom, id: NodeId) -> Option<&str> {
@@ -831,6 +842,11 @@ mod tests {
                 "<object data=/a.swf type=application/x-shockwave-flash><p>b</object>",
                 "[Embedded content](/a.swf)\n\nb\n",
             ),
+            (
+                "<object data=/old.swf><p>Call us: 123.</object>",
+                "[Embedded content](/old.swf)\n\nCall us: 123.\n",
+            ),
+            ("<object data=/a type=application/x-java-applet><p>b</object>", "[Embedded content](/a)\n\nb\n"),
             ("<object>b <embed src=/a.pdf></object>", "b [Embedded content](/a.pdf)\n"),
             ("<video><p>b</video>", "b\n"),
             (
