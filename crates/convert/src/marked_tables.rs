@@ -11,12 +11,15 @@ pub(super) fn mark_tables(dom: &mut Dom, root: NodeId) {
 
 /// Gives a summary of Javadoc 17 and later, which is a grid of cells without rows, and its cells the tags of
 /// a table. Each cell has a class for its column, such as `col-first` or `col-constructor-name`; that of the
-/// first cell begins each row. Does nothing to a grid with other content.
+/// first cell begins each row. Does nothing to a grid with other content, and to one without a cell of the
+/// class `col-last` or `table-header`, which has columns of Bootstrap.
 fn mark_tables_of_javadoc(dom: &mut Dom, root: NodeId) {
     let column = |id| dom.classes(id).find(|class| class.starts_with("col-"));
+    let is_of_javadoc = |cell| dom.has_class_in(cell, &["col-last", "table-header"]);
     let first_column = |grid| {
         let is_grid = dom.has_class(grid, "summary-table")
-            && dom.children(grid).all(|child| dom.is_blank(child) || column(child).is_some());
+            && dom.children(grid).all(|child| dom.is_blank(child) || column(child).is_some())
+            && dom.child_elements(grid).any(is_of_javadoc);
         dom.child_elements(grid).next().filter(|_| is_grid).and_then(column).map(str::to_owned)
     };
     let grids: Vec<(NodeId, String)> =
@@ -88,6 +91,8 @@ mod tests {
             convert(&html.replace("col-x", first), &Options::default()).markdown
         };
         assert_eq!(grid("col-constructor-name"), "| A | B |\n| --- | --- |\n| 1 | 2 |\n");
+        let columns = "<main><div class=summary-table><div class=col-md-4>1</div><div class=col-md-4>2</div></div></main>";
+        assert_eq!(convert(columns, &Options::default()).markdown, "1\n\n2\n");
         assert_eq!(grid("x"), "A\n\nB\n\n1\n\n2\n");
     }
 
