@@ -13,7 +13,8 @@ pub struct Embedded {
     pub scripts: BTreeSet<String>,
     /// The values of event handlers such as `onclick`: of all attributes whose names begin with `on`.
     pub handlers: BTreeSet<String>,
-    /// The `javascript:` URLs in attributes, without whitespace around them, with the scheme in lower case.
+    /// The `javascript:` URLs in addresses such as `href`, without whitespace around them, with the scheme in
+    /// lower case.
     pub links: BTreeSet<String>,
     /// Whether the page loads a script from a `data:` URL, as plugins do that delay inline scripts.
     pub has_data_scripts: bool,
@@ -21,6 +22,9 @@ pub struct Embedded {
     /// policy for scripts. Browsers ignore such an element elsewhere.
     pub has_policy: bool,
 }
+
+/// Attributes whose `javascript:` URLs browsers run.
+const ADDRESSES: [&str; 6] = ["href", "xlink:href", "action", "formaction", "src", "data"];
 
 /// Maximum nesting depth of documents in `srcdoc` attributes.
 const MAX_DEPTH: usize = 3;
@@ -72,7 +76,8 @@ impl Embedded {
                 let value = attribute.value.trim();
                 if name.len() > 2 && name.starts_with("on") {
                     found.handlers.insert(attribute.value.to_string());
-                } else if let Some((scheme, code)) = value.split_once(':')
+                } else if ADDRESSES.contains(&name)
+                    && let Some((scheme, code)) = value.split_once(':')
                     && scheme.eq_ignore_ascii_case("javascript")
                 {
                     found.links.insert(format!("javascript:{code}"));
@@ -118,7 +123,9 @@ mod tests {
         assert_eq!(texts(&found.handlers), ["h()"]);
         assert_eq!(texts(&found.links), ["javascript:k(\"l\")"]);
         assert!(found.has_policy);
-        assert_eq!(Embedded::of_html("<p style='i'>x<style>f</style>"), Embedded::default());
+        for html in ["<p style='i'>x<style>f</style>", "<img alt='JavaScript: The Good Parts'>"] {
+            assert_eq!(Embedded::of_html(html), Embedded::default(), "{html}");
+        }
     }
 
     #[test]
