@@ -166,6 +166,9 @@ fn read_equations(dom: &Dom, table: NodeId) -> Option<String> {
     })
 }
 
+/// Maximum number of nodes in an element with `data-formula` that is a formula.
+const MAX_DRAWING: usize = 2000;
+
 /// The TeX of a formula that Quill, TipTap, Substack or Distill leaves to a script to render, or that an
 /// editor for WeChat draws beside it. `data-formula` may also have a formula of chemistry or of a price, so
 /// only TeX with a command or a power counts if the element has images or text outside of drawings.
@@ -182,8 +185,9 @@ fn editor_formula(dom: &Dom, id: NodeId) -> Option<String> {
         let is_drawn = |d| dom.is_blank(d) || dom.ancestors(d).take_while(|&a| a != id).any(is_drawing);
         let is_shown = |d| (dom.text(d).is_some() || dom.tag(d) == Tag::Img) && !is_drawn(d);
         let has_block = || dom.descendants(id).any(|d| dom.tag(d).is_block());
-        let is_formula = !dom.descendants(id).any(is_shown) || tex.contains(['\\', '^']) && !has_block();
-        return is_formula.then(|| tex.to_owned());
+        let is_small = dom.descendants(id).nth(MAX_DRAWING).is_none();
+        let is_formula = || !dom.descendants(id).any(is_shown) || tex.contains(['\\', '^']) && !has_block();
+        return (is_small && is_formula()).then(|| tex.to_owned());
     }
     let is_math = dom.attribute(id, "data-type").is_some_and(|kind| kind.ends_with("-math"));
     let name = if dom.has_class(id, "ql-formula") { "data-value" } else { "data-latex" };
