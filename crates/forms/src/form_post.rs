@@ -29,8 +29,12 @@ pub struct PostedForm {
     has_file: bool,
 }
 
-/// The names and values in a body, in order of appearance, in the client's encoding.
-type Pairs<'a> = Vec<(Cow<'a, [u8]>, Cow<'a, [u8]>)>;
+/// The names and values in a body, in order of appearance, in the client's encoding, and whether the value is
+/// UTF-8 instead.
+type Pairs<'a> = Vec<(Cow<'a, [u8]>, Cow<'a, [u8]>, bool)>;
+
+/// The byte that begins the escape sequences of ISO-2022-JP.
+const ESCAPE: u8 = 0x1b;
 
 impl PostedForm {
     /// Decodes a body, like [`Self::decode_declared`]. Fails if it is valid neither as UTF-8 nor in the
@@ -42,22 +46,23 @@ impl PostedForm {
 
     /// Decodes a body as UTF-8. If it is not UTF-8, decodes it in the encoding that the last field
     /// `_charset_` (HTML, form submission) or else `charset`, of the media type, names: many clients name
-    /// another encoding but send UTF-8. Does not try UTF-8 if ISO-2022-JP is named, because texts in that
-    /// encoding are also valid UTF-8. If decoding fails, decodes the body as windows-1252, so that the
-    /// visitor can correct the text; [`Self::parse`] then fails.
+    /// another encoding but send UTF-8. If ISO-2022-JP is named, tries it before UTF-8, because texts in that
+    /// encoding are also valid UTF-8, and does not try UTF-8 if a name or value contains an escape sequence.
+    /// If decoding fails, decodes the body as windows-1252, so that the visitor can correct the text;
+    /// [`Self::parse`] then fails.
     ///
     /// Skips a byte order mark before the body, and fields that the form does not have, except for the
     /// honeypot and the source of the lead. `NAME[]` is the field `NAME`. Replaces CR LF with LF.
     pub fn decode_declared(form: &'static Form, body: &[u8], charset: Option<&[u8]>) -> PostedForm {
         let body = body.strip_prefix("\u{feff}".as_bytes()).unwrap_or(body);
         let pairs =
-            pairs(body).map(|(name, value)| (name.decode_bytes().into(), value.decode_bytes().into()));
+            pairs(body).map(|(name, value)| (name.decode_bytes().into(), value.decode_bytes().into(), false));
         Self::decode_pairs(form, &pairs.collect(), charset)
     }
 
     /// Like [`Self::decode_declared`], for a `multipart/form-data` body with this boundary. A file makes
     /// [`Self::parse`] fail, even in a field that the form does not have, because it would not be stored. A
-    /// field for files without a file is an empty text.
+    /// field for files without a file is an empty text. A part that names its own encoding is decoded in it.
     pub fn decode_multipart(
         form: &'static Form,
         body: &[u8],
@@ -67,19 +72,26 @@ impl PostedForm {
         let parts = parts(body, boundary);
         let has_file = parts.iter().any(|part| part.is_file);
         let texts = parts.iter().filter(|part| !part.is_file);
-        let pairs = texts.map(|part| (part.name.into(), part.value.clone())).collect();
+        let pairs = texts.map(|part| (part.name.into(), part.value.clone(), part.is_converted)).collect();
         PostedForm { has_file, ..Self::decode_pairs(form, &pairs, charset) }
     }
 
     /// Decodes names and values in the first encoding that fits, as [`Self::decode_declared`] describes.
     fn decode_pairs(form: &'static Form, pairs: &Pairs<'_>, charset: Option<&[u8]>) -> PostedForm {
-        let named = pairs.iter().rfind(|(name, _)| **name == *b"_charset_");
-        let label = named.map_or(charset.unwrap_or_default(), |(_, label)| label);
+        let named = pairs.iter().rfind(|(name, ..)| **name == *b"_charset_");
+        let label = named.map_or(charset.unwrap_or_default(), |(_, label, _)| label);
         // For a form that declares UTF-16, browsers send UTF-8, which is the output encoding of UTF-16.
         let declared = Encoding::for_label(label).map(Encoding::output_encoding);
         // Text in ISO-2022-JP consists of ASCII bytes, so it is always valid UTF-8, too.
-        let utf_8 = if declared == Some(ISO_2022_JP) { None } else { Some(UTF_8) };
-        for encoding in [utf_8, declared].into_iter().flatten() {
+        let is_escaped = |(name, value, _): &(Cow<[u8]>, Cow<[u8]>, bool)| {
+            name.contains(&ESCAPE) || value.contains(&ESCAPE)
+        };
+        let encodings = match declared == Some(ISO_2022_JP) {
+            true if pairs.iter().any(is_escaped) => [declared, None],
+            true => [declared, Some(UTF_8)],
+            false => [Some(UTF_8), declared],
+        };
+        for encoding in encodings.into_iter().flatten() {
             let posted = Self::decode_as(form, pairs, encoding);
             if posted.is_readable {
                 return posted;
@@ -88,21 +100,23 @@ impl PostedForm {
         PostedForm { is_readable: false, ..Self::decode_as(form, pairs, WINDOWS_1252) }
     }
 
-    /// Decodes names and values in an encoding. The result is not readable if a name, or the value of a field
-    /// or of the honeypot, is invalid in it. The source of the lead is always UTF-8, or counts as empty.
+    /// Decodes names and values in an encoding, and values that are UTF-8 as such. The result is not readable
+    /// if a name, or the value of a field or of the honeypot, is invalid. The source of the lead is always
+    /// UTF-8, or counts as empty.
     fn decode_as(form: &'static Form, pairs: &Pairs<'_>, encoding: &'static Encoding) -> PostedForm {
         let (values, extras, lead) = Default::default();
         let mut posted = PostedForm { form, values, extras, lead, is_readable: true, has_file: false };
         let mut is_readable = true;
-        let mut decode = |text: &[u8]| {
+        let mut decode = |text: &[u8], encoding: &'static Encoding| {
             let (text, has_errors) = encoding.decode_without_bom_handling(text);
             is_readable &= !has_errors;
             text.into_owned()
         };
-        for (name, value) in pairs {
-            let name = decode(name);
+        for (name, value, is_utf_8) in pairs {
+            let name = decode(name, encoding);
+            let encoding = if *is_utf_8 { UTF_8 } else { encoding };
             if let Some(field) = form.posted_field(&name) {
-                let value = decode(value).replace("\r\n", "\n");
+                let value = decode(value, encoding).replace("\r\n", "\n");
                 if field.kind == FieldKind::Choices {
                     if adds_to_list(field, posted.all_values(field.name), &value) {
                         posted.values.push((field, value));
@@ -115,7 +129,7 @@ impl PostedForm {
                     None => posted.values.push((field, value)),
                 }
             } else if name == HONEYPOT_MEMBER {
-                posted.extras.honeypot = has_visible_text(&decode(value));
+                posted.extras.honeypot = has_visible_text(&decode(value, encoding));
             } else if let Some(member) = lead_member(&name) {
                 posted.lead.set(member, str::from_utf8(value).unwrap_or_default());
             }
@@ -343,6 +357,8 @@ mod tests {
             ("name=Andr%E9&_charset_=windows-1252", "", Some("André")),
             ("_charset_=Shift_JIS&name=%83%65%83X%83%67", "utf-8", Some("テスト")),
             ("_charset_=iso-2022-jp&name=%1B$B%46%7C%1B(B", "", Some("日")),
+            ("_charset_=iso-2022-jp&name=%1B$B%46%7C%1B(B%E6%97%A5", "", None),
+            ("name=%E6%97%A5", "iso-2022-jp", Some("日")),
             // Clients that name another encoding often send UTF-8.
             ("name=Andr%C3%A9", "iso-8859-1", Some("André")),
             ("name=Andr%C3%A9", "utf-16", Some("André")),
@@ -367,6 +383,32 @@ mod tests {
         assert_eq!((posted.value("name"), posted.value("message")), ("André", "café €"));
         assert_eq!(posted.parse().err(), Some(Rejection::FormNotUtf8));
         assert_eq!(posted.values_length(), "André".len() + "café €".len());
+    }
+
+    #[test]
+    fn a_part_with_its_own_encoding_is_decoded_once() {
+        let japanese = "Content-Type: text/plain; charset=ISO-2022-JP\r\n";
+        let latin = "Content-Type: text/plain; charset=iso-8859-1\r\n";
+        let part = |name: &str, header: &str, value: &[u8]| {
+            let head = format!("--x\r\nContent-Disposition: form-data; name={name}\r\n{header}\r\n");
+            [head.as_bytes(), value, b"\r\n"].concat()
+        };
+        let day = b"\x1b$BF|\x1b(B";
+        let charset = part("_charset_", "", b"ISO-2022-JP");
+        for (first, name, message, declared, expected) in [
+            (&[][..], ("", "日".as_bytes()), ("", "日".as_bytes()), "ISO-2022-JP", ("日", "日")),
+            (&[], ("", day), ("", day), "ISO-2022-JP", ("日", "日")),
+            (&charset, (japanese, day), ("", b"Hello"), "", ("日", "Hello")),
+            (&charset, (japanese, day), ("", day), "", ("日", "日")),
+            (&[], (japanese, day), (japanese, day), "ISO-2022-JP", ("日", "日")),
+            (&[], (latin, b"Andr\xe9"), ("", b"caf\xe9"), "iso-8859-1", ("André", "café")),
+        ] {
+            let parts = [part("name", name.0, name.1), part("message", message.0, message.1)].concat();
+            let body = [first, &parts, &part("email", "", b"a@b"), b"--x--"].concat();
+            let posted = PostedForm::decode_multipart(&CONTACT, &body, b"x", Some(declared.as_bytes()));
+            let found = (posted.value("name"), posted.value("message"));
+            assert_eq!((found, posted.parse().is_ok()), (expected, true), "{declared}");
+        }
     }
 
     #[test]

@@ -22,6 +22,8 @@ pub(super) struct Part<'a> {
     pub name: &'a [u8],
     /// The value. Its transfer encoding and `charset` are decoded, unless the part is a file.
     pub value: Cow<'a, [u8]>,
+    /// Whether the value was converted from the encoding that its `charset` names, so that it is UTF-8.
+    pub is_converted: bool,
     /// Whether the part is a file that the visitor selected. A field for files without a selection is an
     /// empty text.
     pub is_file: bool,
@@ -107,16 +109,21 @@ fn read_part(text: &[u8]) -> Option<Part<'_>> {
     let value = rest.strip_suffix(b"\n").unwrap_or(rest);
     let value = value.strip_suffix(b"\r").unwrap_or(value);
     let is_file = is_file && !value.is_empty();
-    let value = if is_file { value.into() } else { decode_text(value, transfer_encoding, charset) };
-    Some(Part { name, value, is_file })
+    let (value, is_converted) =
+        if is_file { (value.into(), false) } else { decode_text(value, transfer_encoding, charset) };
+    Some(Part { name, value, is_converted, is_file })
 }
 
 /// Decodes a text that is quoted-printable or Base64 (RFC 7578 §4.7), and converts it to UTF-8 if it is valid
-/// in the encoding that its `charset` names, and this is ISO-2022-JP or the text is not UTF-8. Drops a byte
-/// order mark if it converts the text. Leaves other texts unchanged, also malformed Base64. In a
-/// quoted-printable text, stray equals signs stay; carriage returns that end no line, an equals sign at the
-/// end, and blanks at the ends of lines are dropped.
-fn decode_text<'a>(value: &'a [u8], transfer_encoding: &[u8], charset: Option<&[u8]>) -> Cow<'a, [u8]> {
+/// in the encoding that its `charset` names, and this is ISO-2022-JP, or the text is not UTF-8 or contains a
+/// null byte. Drops a byte order mark if it converts the text. Leaves other texts unchanged, also malformed
+/// Base64. In a quoted-printable text, stray equals signs stay; carriage returns that end no line, an equals
+/// sign at the end, and blanks at the ends of lines are dropped. Returns also whether it converted the text.
+fn decode_text<'a>(
+    value: &'a [u8],
+    transfer_encoding: &[u8],
+    charset: Option<&[u8]>,
+) -> (Cow<'a, [u8]>, bool) {
     let value = if transfer_encoding.eq_ignore_ascii_case(b"quoted-printable") {
         // Decoding with the options of `BODY` never fails.
         qp::BODY.decode(value).unwrap_or_else(|_| value.into())
@@ -126,13 +133,17 @@ fn decode_text<'a>(value: &'a [u8], transfer_encoding: &[u8], charset: Option<&[
     } else {
         Cow::from(value)
     };
-    // Text in ISO-2022-JP consists of ASCII bytes, so it is always valid UTF-8, too.
-    let is_other = |encoding: &&'static Encoding| *encoding == ISO_2022_JP || str::from_utf8(&value).is_err();
+    // Text in ISO-2022-JP consists of ASCII bytes, so it is always valid UTF-8, too. English text in UTF-16
+    // is also valid UTF-8, but every other byte is null.
+    let is_other = |encoding: &&'static Encoding| {
+        *encoding == ISO_2022_JP || value.contains(&0) || str::from_utf8(&value).is_err()
+    };
     let converted = charset.and_then(Encoding::for_label).filter(is_other).and_then(|encoding| {
         let (text, has_errors) = encoding.decode_with_bom_removal(&value);
         (!has_errors).then(|| text.into_owned().into_bytes())
     });
-    converted.map_or(value, Cow::from)
+    let is_converted = converted.is_some();
+    (converted.map_or(value, Cow::from), is_converted)
 }
 
 #[cfg(test)]
@@ -211,6 +222,10 @@ mod tests {
             ("Content-Type: text/plain; charset=ISO-2022-JP", b"\x1b$BF|\x1b(B", "日"),
             ("Content-Type: text/plain; charset=ISO-2022-JP", "日".as_bytes(), "日"),
             ("Content-Type: text/plain; charset=UTF-16LE", b"\xff\xfeA\0", "A"),
+            ("Content-Type: text/plain; charset=UTF-16LE", b"A\0d\0a\0", "Ada"),
+            ("Content-Type: text/plain; charset=UTF-16BE", b"\0A\0d\0a", "Ada"),
+            // Clients that name another encoding often send UTF-8.
+            ("Content-Type: text/plain; charset=UTF-16LE", b"Andrea", "Andrea"),
             (&format!("{latin}\r\n{quoted}"), b"Andr=E9", "André"),
             ("Content-Type: text/plain", b"Andr\xe9", "not UTF-8"),
         ] {
