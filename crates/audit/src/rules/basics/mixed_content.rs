@@ -28,16 +28,17 @@ pub(super) static RULE: Rule = Rule {
 /// The first `http` URL in a stylesheet without comments that is imported, or is the first source of a font.
 /// Browsers load images over `https` instead.
 const LOADED_BY_STYLES: &str =
-    r#"(?i)(?:@import\s+(?:url\(\s*)?|@font-face\s*\{[^}]*?\bsrc\s*:\s*url\(\s*)["']?(http://[^"')\s;]+)"#;
+    r#"(?i)(?:@import\s*(?:url\(\s*)?|@font-face\s*\{[^}]*?\bsrc\s*:\s*url\(\s*)["']?(http://[^"')\s;]+)"#;
 
 /// Reports each script, stylesheet, frame and embedded document with an `http` URL, in pages with `https`,
 /// and the first URL of each `<style>` ([`LOADED_BY_STYLES`]). Skips pages with `upgrade-insecure-requests`,
-/// alternative stylesheets, and URLs of the local machine.
+/// alternative stylesheets, URLs of the local machine, and documents that are embedded as the fallback of
+/// another element.
 fn check(survey: &Survey, findings: &mut Findings) {
     let Ok(loaded_by_styles) = Regex::new(LOADED_BY_STYLES) else { return };
     let css = format!(
-        "{SCRIPT}, link[rel~=stylesheet i][href]:not([rel~=alternate i], [disabled]), iframe[src], embed[src], \
-         object[data], style"
+        "{SCRIPT}, link[rel~=stylesheet i][href]:not([rel~=alternate i], [disabled]), iframe[src], style, \
+         :is(embed[src], object[data]):not(:is(video, audio, canvas, object[data]) *)"
     );
     for page in survey.first_requests.pages.iter().filter(|page| page.url.scheme() == "https") {
         let policies = page.select("meta[http-equiv=content-security-policy i][content]");
