@@ -31,8 +31,9 @@ pub fn declared_in_field(page: &Page) -> Vec<Url> {
 }
 
 /// Selects from the declared addresses, each with its `hreflang`, those of this page: first in exactly its
-/// `lang`, then without a language, then in another variety of its language. Leaves out other languages,
-/// unless the page has no `lang`, and `llms.txt` and `llms-full.txt`, which many sites declare on all pages.
+/// `lang`, then without a language, then in another variety of its language, then `x-default`. Leaves out
+/// other languages, unless the page has no `lang` or declares only one address, because templates often have
+/// a wrong `lang`. Leaves out `llms.txt` and `llms-full.txt`, which many sites declare on all pages.
 fn own_markdown<'a>(page: &Page, declared: impl Iterator<Item = (Url, &'a str)>) -> Vec<Url> {
     let own = lang_of(page);
     let ranked = declared.filter_map(|(url, language)| {
@@ -40,12 +41,16 @@ fn own_markdown<'a>(page: &Page, declared: impl Iterator<Item = (Url, &'a str)>)
             language if language.eq_ignore_ascii_case(&own) => 0,
             language if language.is_empty() || own.is_empty() => 1,
             language if primary_subtag(language) == primary_subtag(&own) => 2,
-            _ => return None,
+            "x-default" => 3,
+            _ => 4,
         };
         let is_of_site = ["/llms.txt", "/llms-full.txt"].iter().any(|name| url.path().ends_with(name));
         (!is_of_site).then_some((rank, url))
     });
     let mut ranked: Vec<_> = ranked.collect();
+    if ranked.len() > 1 {
+        ranked.retain(|(rank, _)| *rank < 4);
+    }
     ranked.sort_by_key(|(rank, _)| *rank);
     ranked.into_iter().map(|(_, url)| url).collect()
 }
@@ -82,7 +87,10 @@ mod tests {
             ("en", &["en-GB", ""], Some("/1.md")),
             ("pt-BR", &["pt-PT", "PT-br"], Some("/1.md")),
             ("en-US", &["x-default", "de", "en"], Some("/2.md")),
-            ("en", &["de", "x-default"], None),
+            ("en", &["de", "x-default"], Some("/1.md")),
+            ("en", &["x-default"], Some("/0.md")),
+            ("en", &["de"], Some("/0.md")),
+            ("en", &["de", "fr"], None),
             ("", &["de", "en"], Some("/0.md")),
         ] {
             let link = |(place, language)| {
