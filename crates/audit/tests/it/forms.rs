@@ -150,7 +150,12 @@ fn wrong_answers_to_get_are_found() {
     with_api("GET", |_, answer| answer.with("allow", "")).assert_finds("api-method-not-allowed", Advice);
     with_api("GET", |_, _| Answer::new(200, "text/html", "<!doctype html><p>App"))
         .assert_finds("api-method-not-allowed", Advice);
-    with_api("GET", |_, _| Answer::new(200, "text/html", "<!doctype html><form method=POST>")).assert_clean();
+    for action in ["", " action=/api/contact", " action='?lang=en'"] {
+        let html = format!("<!doctype html><form method=POST{action}>");
+        with_api("GET", move |_, _| Answer::new(200, "text/html", &*html)).assert_clean();
+    }
+    with_api("GET", |_, _| Answer::new(200, "text/html", "<!doctype html><form method=post action=/login>"))
+        .assert_finds("api-method-not-allowed", Advice);
     with_api("GET", |_, _| content::error(404, "x")).assert_clean();
 }
 

@@ -2,6 +2,7 @@
 
 use std::sync::Arc;
 
+use frontdesk_convert::Url;
 use http::StatusCode;
 use http::header::ALLOW;
 
@@ -42,7 +43,7 @@ fn check(survey: &Survey, findings: &mut Findings) {
         } else if status == StatusCode::METHOD_NOT_ALLOWED && response.header(ALLOW).is_empty() {
             let message = format!("GET {path} returns 405 without `Allow`: `Allow: POST` is required");
             findings.report_as(Severity::Advice, &[get], message);
-        } else if status == StatusCode::OK && response.is_page() && !has_form(get) {
+        } else if status == StatusCode::OK && response.is_page() && !has_form(get, &tested.url) {
             let message = format!(
                 "GET {path} returns 200 with an HTML page to a client that requested JSON: 405 is right"
             );
@@ -51,7 +52,14 @@ fn check(survey: &Survey, findings: &mut Findings) {
     }
 }
 
-/// Whether the response is a page with a form that sends POST: people use the operation at the same URL.
-fn has_form(get: &Arc<Exchange>) -> bool {
-    Page::read(get).is_some_and(|page| !page.select("form[method=post i]").is_empty())
+/// Whether the response is a page with a form that sends POST to the path of the operation: people use the
+/// operation at the same URL.
+fn has_form(get: &Arc<Exchange>, operation: &Url) -> bool {
+    let Some(page) = Page::read(get) else { return false };
+    page.select("form[method=post i]").iter().any(|form| {
+        // An empty `action` means the page itself, regardless of `<base>`.
+        let action = form.attribute("action").unwrap_or_default().trim();
+        let target = if action.is_empty() { Some(page.url.clone()) } else { page.resolve(action) };
+        target.is_some_and(|target| target.path() == operation.path())
+    })
 }
