@@ -103,8 +103,9 @@ fn names_error(response: &Response) -> bool {
 pub(super) const MAX_FORMS: usize = 10;
 
 /// The forms of a page with a field for an e-mail address (by its type, or named `email`), a telephone number
-/// or a password, and the method in lower case with which a browser sends them: that of the first button, or
-/// else of the form; empty without one. Leaves out the method `dialog`, which sends nothing.
+/// or a password, and the method in lower case with which a browser sends them: `post` if a button sends it,
+/// or else that of the first button, or of a form without buttons; empty without one. Leaves out the method
+/// `dialog`, which sends nothing, also that of single buttons.
 pub(super) fn personal_forms(page: &Page) -> Vec<(HtmlElement<'_>, String)> {
     let kind = |control: &HtmlElement<'_>| control.attribute("type").unwrap_or_default().to_ascii_lowercase();
     let is_personal = |control: &HtmlElement<'_>| {
@@ -116,12 +117,19 @@ pub(super) fn personal_forms(page: &Page) -> Vec<(HtmlElement<'_>, String)> {
         _ => control.name() == "input" && matches!(&*kind(control), "submit" | "image"),
     };
     let forms = page.tree.forms().into_iter().filter(|(_, controls)| controls.iter().any(is_personal));
-    let forms = forms.map(|(form, controls)| {
-        let of_button = controls.iter().find(is_sending).and_then(|button| button.attribute("formmethod"));
-        let method = of_button.or(form.attribute("method")).unwrap_or_default();
-        (form, method.trim().to_ascii_lowercase())
+    let forms = forms.filter_map(|(form, controls)| {
+        let own = form.attribute("method").unwrap_or_default();
+        let buttons = controls.iter().filter(is_sending);
+        let mut methods: Vec<_> = buttons.map(|one| one.attribute("formmethod").unwrap_or(own)).collect();
+        if methods.is_empty() {
+            methods.push(own);
+        }
+        let methods = methods.into_iter().map(|method| method.trim().to_ascii_lowercase());
+        // Of equal keys, `min_by_key` returns the first.
+        let method = methods.filter(|method| method != "dialog").min_by_key(|method| method != "post")?;
+        Some((form, method))
     });
-    forms.filter(|(_, method)| method != "dialog").collect()
+    forms.collect()
 }
 
 /// Whether an `action` is a URL to which a browser sends the form, not a fragment or a script.
@@ -136,7 +144,7 @@ mod tests {
     use crate::rules::fixtures::response;
 
     #[test]
-    fn the_first_button_decides_how_a_form_is_sent() {
+    fn the_buttons_decide_how_a_form_is_sent() {
         let mail = "<input type=email>";
         for (html, expected) in [
             (format!("<form method=Get>{mail}</form>"), &["get"][..]),
@@ -145,6 +153,10 @@ mod tests {
             (format!("<form method=get>{mail}<input type=submit formmethod=POST></form>"), &["post"]),
             ("<form id=a method=get></form><input name=email form=a>".to_owned(), &["get"]),
             (format!("<form method=dialog>{mail}</form>"), &[]),
+            (format!("<form method=get>{mail}<button formmethod=dialog></form>"), &[]),
+            (format!("<form method=get><button formmethod=dialog></button>{mail}<button></form>"), &["get"]),
+            (format!("<form method=post><button formmethod=get></button>{mail}<button></form>"), &["post"]),
+            (format!("<form method=get>{mail}<button></button><button formmethod=POST></form>"), &["post"]),
             (format!("<template><form>{mail}</form></template>"), &[]),
             ("<form method=get><input type=search></form>".to_owned(), &[]),
         ] {
