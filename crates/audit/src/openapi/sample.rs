@@ -62,21 +62,29 @@ impl OpenApi {
     }
 }
 
-/// Whether the name or the description of a field marks it as a honeypot, which must stay empty.
+/// A description that calls the field itself a honeypot, not one that mentions another field or a product.
+const ABOUT_HONEYPOT: &str = r"(?xi)
+    ^ (?:an?\s|hidden\s|spam\s|anti-?spam\s)* honeypot (?:\sfield|\strap)? \s* (?:[^\s\w]|$)
+    | honeypot [^`]* \b (?:leave|keep) (?:\sit|\sthis|\sfield)* \s (?:empty|blank)
+    | \b (?:leave|keep) (?:\sit|\sthis|\sfield)* \s (?:empty|blank) [^`]* honeypot
+    | ^ must\s(?:be|stay|remain)\s(?:empty|blank) [^`]* honeypot";
+
+/// Whether a field's name or description ([`ABOUT_HONEYPOT`]) marks it as a honeypot, which must stay empty.
 fn is_honeypot(schema: &Value, name: &str) -> bool {
+    let name = name.to_ascii_lowercase();
     let description = schema.get("description").and_then(Value::as_str).unwrap_or_default();
-    let about = format!("{name} {description}").to_ascii_lowercase();
-    ["honeypot", "gotcha", "botcheck", "bot-field"].iter().any(|word| about.contains(word))
+    ["honeypot", "gotcha", "botcheck", "bot-field"].iter().any(|word| name.contains(word))
+        || Regex::new(ABOUT_HONEYPOT).is_ok_and(|about| about.is_match(description))
 }
 
 /// A text of the format; without a format an e-mail address if `name` contains `mail`, or else [`TEXT`],
 /// truncated or padded to the permitted length; empty for a honeypot ([`is_honeypot`]). `None` if the format
-/// is unknown, if another text than [`TEXT`] has a wrong length, if over 1,000 characters are required, or if
-/// `pattern` does not match.
+/// is unknown, if a honeypot has a format, if another text than [`TEXT`] has a wrong length, if over 1,000
+/// characters are required, or if `pattern` does not match.
 fn sample_text(schema: &Value, name: &str) -> Option<String> {
     let is_address = name.to_ascii_lowercase().contains("mail");
     let text = match schema.get("format").and_then(Value::as_str) {
-        _ if is_honeypot(schema, name) => "",
+        format if is_honeypot(schema, name) => format.is_none().then_some("")?,
         Some("email" | "idn-email") => "frontdesk-audit@example.com",
         Some("uri" | "url" | "iri") => "https://example.com/frontdesk-audit",
         Some("date") => "2026-01-01",
@@ -163,6 +171,7 @@ mod tests {
                 Some(json!({"a": "frontdesk audit: this is a test", "Gotcha": "", "website": ""})),
             ),
             (object(json!({"a": {"type": "string"}, "gotcha": {"type": "string", "minLength": 1}})), None),
+            (object(json!({"a": {"type": "string"}, "gotcha": {"type": "string", "format": "email"}})), None),
             (object(json!({"a": {"type": "string", "pattern": "^x$"}})), None),
             (object(json!({"a": {"type": "string", "pattern": "(?=unread)"}})), None),
             (object(json!({"a": {"enum": ["no mark"]}})), None),
@@ -172,6 +181,26 @@ mod tests {
             (json!({"type": "string", "format": "ipv4"}), None),
         ] {
             assert_eq!(api.sample(&schema), expected, "{schema}");
+        }
+    }
+
+    #[test]
+    fn a_honeypot_is_a_field_that_calls_itself_so() {
+        for (name, description, expected) in [
+            ("website", "Honeypot: leave empty", true),
+            ("website", "Honeypot", true),
+            ("website", "A hidden honeypot field.", true),
+            ("website", "Leave this field empty (honeypot).", true),
+            ("website", "Must be empty: a honeypot for bots", true),
+            ("website", "This is a honeypot for bots. Leave it blank.", true),
+            ("my_gotcha", "", true),
+            ("email", "Work e-mail. Leave the honeypot `website` empty", false),
+            ("email", "Work e-mail. `website` is a honeypot: leave `website` empty.", false),
+            ("email", "Work e-mail. The honeypot `website` is for bots. Leave it blank.", false),
+            ("product", "honeypot sensors", false),
+            ("product", "Leave empty for all products", false),
+        ] {
+            assert_eq!(is_honeypot(&json!({"description": description}), name), expected, "{description}");
         }
     }
 
