@@ -126,12 +126,16 @@ async fn fetch(client: &Client, base: &Url, address: &str, accept: &str) -> Opti
     client.follow(Group::Files, request).await.ok()?.pop()
 }
 
-/// Requests further sitemaps of this site that `robots.txt` names, at most [`MAX_FURTHER_SITEMAPS`].
+/// Requests further sitemaps of this site that `robots.txt` names, at most [`MAX_FURTHER_SITEMAPS`]. Skips
+/// the first one, which was requested before.
 async fn survey_further_sitemaps(client: &Client, first_requests: &FirstRequests) -> Vec<Arc<Exchange>> {
     let named = first_requests.rules.sitemaps.iter();
     let mut urls: Vec<_> = named.filter_map(|name| first_requests.robots.url().join(name).ok()).collect();
     let mut seen: HashSet<_> = first_requests.sitemaps.iter().map(|known| known.url().clone()).collect();
-    urls.retain(|url| client.is_same_site(url) && seen.insert(url.clone()));
+    urls.retain(|url| client.is_same_site(url));
+    // After a redirect, the response for the first one has another URL.
+    seen.extend(urls.first().cloned());
+    urls.retain(|url| seen.insert(url.clone()));
     let requests = urls.iter().take(MAX_FURTHER_SITEMAPS).map(|url| Request::get(url).accept("*/*"));
     client.send_all(Group::Files, requests.collect()).await.into_iter().flatten().collect()
 }

@@ -121,6 +121,17 @@ fn a_sitemap_that_does_not_exist_is_found() {
 }
 
 #[test]
+fn a_sitemap_behind_a_redirect_is_requested_once() {
+    let site = FakeSite::with_fault(|asked, answer| match asked.path() {
+        "/sitemap.xml" => Answer::new(301, "text/plain", "").with("location", "/map.xml"),
+        "/map.xml" => content::answer(&Asked { target: "/sitemap.xml".into(), ..asked.clone() }),
+        _ => answer,
+    });
+    site.audit();
+    assert_eq!(site.requests().iter().filter(|asked| asked.path() == "/sitemap.xml").count(), 1);
+}
+
+#[test]
 fn signals_that_crawlers_cannot_read_are_found() {
     let line = "search=yes, ai-input=yes";
     assert_replaced(
