@@ -32,7 +32,8 @@ pub(super) static RULE: Rule = Rule {
 
 /// Reports each crawler whose HTML has less than 70 percent of the words that the client with `*/*` gets.
 /// Reports nothing if that client did not get HTML from the origin, or fewer than [`MIN_WORDS`] words. Notes
-/// as not judged a response that cannot be read, and a page that changes from request to request.
+/// as not judged a response that cannot be read, and a page that changes from request to request, or for
+/// which no request of a browser shows whether it does.
 fn check(survey: &Survey, findings: &mut Findings) {
     let Some(other) = that_gets(survey.negotiation.any.as_ref(), Representation::Html) else { return };
     let expected = words(other);
@@ -52,8 +53,11 @@ fn check(survey: &Survey, findings: &mut Findings) {
             continue;
         }
         // Do not report a difference if the page also differs between two requests of other clients.
-        let browser = survey.negotiation.browsers.first().map(|(_, exchange)| exchange);
-        if browser.is_none_or(|browser| percentage(&expected, &words(browser)) < 90) {
+        let Some((_, browser)) = survey.negotiation.browsers.first() else {
+            findings.not_judged("no page for browsers was requested, to compare it");
+            return;
+        };
+        if percentage(&expected, &words(browser)) < 90 {
             findings.not_judged("the content of the page differs from request to request");
             return;
         }
@@ -76,4 +80,31 @@ fn words(exchange: &Arc<Exchange>) -> HashSet<String> {
 /// The percentage of the `expected` words that `found` contains, rounded down.
 fn percentage(expected: &HashSet<String>, found: &HashSet<String>) -> usize {
     expected.intersection(found).count() * 100 / expected.len().max(1)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::client_profiles::FIREFOX;
+    use crate::rules::fixtures::{page, public, survey};
+
+    #[test]
+    fn a_page_is_said_to_differ_only_if_two_requests_show_it() {
+        let text = |word: &str| (0..40).map(|n| format!("{word}{n} ")).collect::<String>();
+        let page = |word| page("https://example.com/", &[], &format!("<main><p>{}</main>", text(word)));
+        for (browser, expected) in [
+            (None, vec!["no page for browsers was requested, to compare it"]),
+            (Some("b"), vec!["the content of the page differs from request to request"]),
+            (Some("a"), vec![]),
+        ] {
+            let mut survey = survey(&page("a"), public());
+            survey.negotiation.any = Some(page("a"));
+            survey.negotiation.browsers = browser.map(|word| (FIREFOX, page(word))).into_iter().collect();
+            survey.negotiation.crawlers = vec![("GPTBot", page("c"))];
+            let mut findings = Findings::new(&RULE);
+            check(&survey, &mut findings);
+            assert_eq!(findings.not_judged, expected);
+            assert_eq!(findings.found.len(), usize::from(browser == Some("a")));
+        }
+    }
 }
