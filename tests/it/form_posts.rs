@@ -39,11 +39,13 @@ fn assert_page(answer: &Answer, status: u16, message: &str) {
 fn an_html_form_is_stored_and_leads_to_the_thank_you_page() {
     let server = TestServer::with(&small_site(), &[HTML_POSTS]);
     let own = format!("http://{}", server.address);
-    for headers in [[FORM, BROWSER, SAME], [FORM, BROWSER, ("Origin", &own)]] {
+    let referer = format!("{own}/contact/");
+    for header in [SAME, ("Origin", &*own), ("Referer", &*referer)] {
+        let headers = [FORM, BROWSER, header];
         let answer = post(&server, "/api/contact?page=/contact/", &headers, FIELDS);
         assert_eq!((answer.status, answer.header("location")), (303, Some("/thanks/")), "{answer:?}");
     }
-    // The second one is a repeat, and so is the same content as JSON.
+    // The second and the third one are repeats, and so is the same content as JSON.
     let same = json!({ "name": "Ada", "email": "ada@example.com", "message": "Hello\nthere" });
     assert_eq!(server.post("/api/contact", &same).status, 200);
     let thanks = server.get("/thanks/", &[BROWSER]);
@@ -189,6 +191,7 @@ fn an_html_form_from_another_site_is_refused_with_a_page() {
         &[FORM, BROWSER][..],
         &[FORM, BROWSER, ("Origin", "https://evil.example")],
         &[FORM, BROWSER, ("Origin", "null")],
+        &[FORM, BROWSER, ("Referer", "https://evil.example/contact/")],
         &[FORM, BROWSER, ("Sec-Fetch-Site", "cross-site")],
         &[FORM, BROWSER, ("Sec-Fetch-Site", "same-site")],
         &[FORM, BROWSER, ("Sec-Fetch-Site", "none")],
