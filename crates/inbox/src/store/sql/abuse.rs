@@ -66,8 +66,8 @@ pub struct Abuse {
     /// The number of submissions that were held by screening or because of a flood, including those that
     /// were released since.
     pub held: usize,
-    /// The number of submissions in `held` that operators released. Those that a repeat or the end of a flood
-    /// released do not count.
+    /// The number of submissions in `held` that operators released, also if the release undid a mark of spam
+    /// or ended an operator's own hold. Those that a repeat or the end of a flood released do not count.
     pub released: usize,
     pub refused: usize,
     /// Refused requests from sources that are not counted individually.

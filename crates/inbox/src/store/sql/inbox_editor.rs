@@ -215,8 +215,8 @@ impl Editor {
 
     /// Releases a held submission to `channels`; its deliveries go before others that wait. If a confirmation
     /// must be asked for first, queues the mail that asks, and the submission stays held. In both cases,
-    /// stores the lesson that the submission is honest if screening had held it, and returns true. Returns
-    /// false if it does not exist or is not held.
+    /// stores the lesson that the submission is honest if screening had held it, not a flood or a mark of
+    /// spam, and returns true. Returns false if it does not exist or is not held.
     pub fn release(&mut self, id: Uuid, channels: &[Route], now: Timestamp) -> Result<bool, StoreError> {
         let entry = self.log_entry(OperatorAction::Release).about(id);
         let teacher = self.teacher(now);
