@@ -91,8 +91,10 @@ fn the_source_with_the_most_memory_is_shed_and_others_are_served() {
             "no: {closed} of {attacks} connections with a hundred large requests each are closed, and others are served"
         ),
     );
-    let warnings = server.log().matches("memory has nearly reached `server.max_memory`").count();
-    assert_eq!(warnings, 1, "{}", server.log());
+    let warnings = || server.log().matches("memory has nearly reached `server.max_memory`").count();
+    // The server writes its log behind the responses.
+    until(|| (warnings() > 0).then_some(())).expect("a warning");
+    assert_eq!(warnings(), 1, "{}", server.log());
     drop(crowd);
     until(|| (metric(&server, HELD) < MEBIBYTE).then_some(())).expect("what was charged is returned");
     server.expect(sent);
