@@ -118,7 +118,8 @@ pub fn remove<'a>(body: &'a str, options: &Options<'_>) -> Uncommented<'a> {
         line += body[counted..start].matches('\n').count();
         counted = start;
         let written = body[start..end].split('\n').next().unwrap_or_default().trim_end();
-        let mark = delimiter(written).map_or(&written[..2], |(open, _)| open.trim_end());
+        let mark =
+            delimiter(written).map_or(written.get(..2).unwrap_or(written), |(open, _)| open.trim_end());
         let mark = liquid_tag(written, "comment").map_or(mark, |length| &written[..length]);
         if matches!(ending, Ending::Doubtful) && start < doubtful {
             continue;
@@ -521,6 +522,7 @@ mod tests {
             ("%% a\n", 1),
             ("a %%b\n\nc%% d\n", 1),
             ("a\n\n% b\n", 3),
+            ("a\n\n% \n", 3),
             ("A comment starts with {# and\n\n```text\n{# x #}\n```\n", 1),
             ("A comment starts with {/* and {% comment %}:\n\n    */} {% endcomment %}\n", 1),
         ] {
