@@ -225,9 +225,15 @@ fn candidates(body: &str) -> impl Iterator<Item = usize> {
     })
 }
 
-/// The entry of [`DELIMITERS`] for the comment at the beginning of `rest`.
+/// The entry of [`DELIMITERS`] for the comment at the beginning of `rest`. `None` for the ID of a heading that
+/// begins like a comment of Jinja, such as `{#--force}`.
 fn delimiter(rest: &str) -> Option<(&'static str, &'static [&'static str])> {
-    DELIMITERS.into_iter().find(|(open, _)| rest.starts_with(open))
+    let is_id = |inside: &str| {
+        let end = inside.find(|c: char| c.is_whitespace() || matches!(c, '{' | '}'));
+        end.is_some_and(|end| inside[end..].starts_with('}') && !inside[..end].ends_with('#'))
+    };
+    let found = DELIMITERS.into_iter().find(|(open, _)| rest.starts_with(open))?;
+    (found.0 != "{#-" || !is_id(&rest[3..])).then_some(found)
 }
 
 /// The length of the Liquid or Twig tag at the beginning of `rest`, if the tag has only this name.
@@ -467,6 +473,8 @@ mod tests {
             ("a {{- /* b */}} c {{/* d */ -}} e", "a  c  e", &[1, 1]),
             ("{{- /* a */}}\n\nb\n\n{{- /* c */ -}}\n\nd\n", "\n\nb\n\n\n\nd\n", &[]),
             ("a {#- b -#} c {# d -#} e {#- f #}g", "a  c  e g", &[1, 1, 1]),
+            ("## a {#--b}\n\nc\n\n{# d #}\n", "## a {#--b}\n\nc\n\n\n", &[]),
+            ("a {#-b-#} c {#-{{d}} e -#}f", "a  c f", &[1, 1]),
             ("a <%# b %> c {>>d<<} e", "a  c  e", &[1, 1]),
             ("a {::comment}b{:/comment} c {::comment}d{:/} e {:/comment}", "a  c  e {:/comment}", &[1, 1]),
             ("{::comment}\na\n\nb\n{:/comment}\n\nc\n", "\n\n\n\n\n\nc\n", &[]),
@@ -503,6 +511,7 @@ mod tests {
             "<pre>\n{# a #}\n\n{% comment %}{% endcomment %}\n</pre>\n",
             "[a]: /x\nUse `%%a%%` here\n",
             "## a {#-b}\n\n{::nomarkdown}c{:/} <% d %>\n",
+            "### `--force` {#--force}\n\nText.\n\n-#}\n",
             "a % b\n\n    % c\n\n$$\n% d\n$$\n\n\\% e\n",
         ] {
             check(body, body, &[]);
