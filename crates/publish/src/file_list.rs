@@ -14,8 +14,8 @@ use rustix::io::Errno;
 
 use crate::publication::{
     Audience, ContentMark, ExclusionReason, HostingFile, PrivateFiles, Publication, Siblings,
-    exclusion_by_name, exclusion_by_structure, find_access_rule, has_settings, is_inbox, is_program,
-    may_restrict_access, restrict_readers,
+    exclusion_by_name, exclusion_by_structure, find_access_rule, has_entry, has_settings, is_inbox,
+    is_program, may_restrict_access, restrict_readers,
 };
 use frontdesk_fault::Fault;
 use frontdesk_forms::text::visible;
@@ -483,7 +483,7 @@ impl FolderListing<'_, '_, '_> {
         let at = self.served.root.join(place);
         let is_small = at.metadata().is_ok_and(|file| file.is_file() && file.len() <= MAX_RULES_BYTES);
         let Some(bytes) = is_small.then(|| std::fs::read(at).ok()).flatten() else { return };
-        let exists = |path: &str| real.join(path).exists();
+        let exists = |path: &str| has_entry(real, path);
         if let Some(rule) = find_access_rule(name, &String::from_utf8_lossy(&bytes), exists) {
             let message =
                 format!("`{}` restricts access to files, which this server cannot enforce", rule.text);

@@ -13,7 +13,7 @@ mod private_content;
 use std::fmt;
 use std::path::{Path, PathBuf};
 
-pub(crate) use self::access_rules::{find_access_rule, may_restrict_access};
+pub(crate) use self::access_rules::{find_access_rule, has_entry, may_restrict_access};
 pub(crate) use self::hosting::{HostingFile, has_settings, is_program};
 use self::pattern::PathPattern;
 pub(crate) use self::private::PrivateFiles;

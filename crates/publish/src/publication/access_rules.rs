@@ -1,6 +1,8 @@
 //! Finds the rules in configurations of other servers that restrict access to files. Without these rules, the
 //! files would be public.
 
+use std::path::Path;
+
 use serde_json::Value;
 
 /// A rule that restricts access.
@@ -33,11 +35,12 @@ pub(crate) fn may_restrict_access(name: &str, is_root: bool) -> bool {
 }
 
 /// The first rule that restricts access in a configuration that [`may_restrict_access`] recognizes by its
-/// name. `exists` says whether a file or folder with this path relative to the configuration is there.
-/// Ignores files that cannot be parsed and, except in `AUTH`, `netlify.toml` and `.htaccess`, rules for paths
-/// without files.
+/// name. `exists` says whether a file or folder with this path relative to the configuration is there; a path
+/// may leave out `.html`. Ignores files that cannot be parsed and, except in `AUTH`, `netlify.toml` and
+/// `.htaccess`, rules for paths without files.
 pub(crate) fn find_access_rule(name: &str, text: &str, exists: impl Fn(&str) -> bool) -> Option<AccessRule> {
     let text = text.strip_prefix('\u{feff}').unwrap_or(text);
+    let exists = |path: &str| matches!(path, "" | ".") || exists(path) || exists(&format!("{path}.html"));
     match &*name.to_ascii_lowercase() {
         ".htaccess" => in_htaccess(text),
         "web.config" => in_web_config(text, exists),
@@ -68,6 +71,15 @@ pub(crate) fn find_access_rule(name: &str, text: &str, exists: impl Fn(&str) -> 
         }),
         _ => in_static_web_app(text, exists),
     }
+}
+
+/// Whether `folder` has a file or folder with this relative path. Ignores the case of ASCII letters, as IIS
+/// does.
+pub(crate) fn has_entry(folder: &Path, path: &str) -> bool {
+    let (name, rest) = path.split_once('/').unwrap_or((path, ""));
+    let entries = std::fs::read_dir(folder).into_iter().flatten().flatten();
+    let mut named = entries.filter(|entry| entry.file_name().eq_ignore_ascii_case(name));
+    named.any(|entry| rest.is_empty() || has_entry(&entry.path(), rest))
 }
 
 /// The first line with a rule. `rule_of` names the rule in a trimmed line, without its value, which may be a
@@ -136,8 +148,7 @@ fn in_web_config(text: &str, exists: impl Fn(&str) -> bool) -> Option<AccessRule
         let name = tag.split(' ').next().unwrap_or_default().trim_end_matches('/').to_ascii_lowercase();
         let rule = match &*name {
             "location" => {
-                let path = value("path").trim_matches('/');
-                has_files = matches!(path, "" | ".") || exists(path);
+                has_files = exists(value("path").trim_matches('/'));
                 None
             }
             "/location" => {
@@ -214,8 +225,7 @@ fn in_static_web_app(text: &str, exists: impl Fn(&str) -> bool) -> Option<Access
         let path = route.split('*').next().unwrap_or_default().trim_matches('/');
         let is_restricted = rule["allowedRoles"].is_array() && !has(&rule["allowedRoles"], "anonymous");
         let is_for_pages = rule["methods"].is_null() || has(&rule["methods"], "GET");
-        let is_here = || path.is_empty() || exists(path) || exists(&format!("{path}.html"));
-        (is_restricted && is_for_pages && is_here())
+        (is_restricted && is_for_pages && exists(path))
             .then(|| AccessRule { line: line_of(text, route), text: format!("allowedRoles of {route}") })
     })
 }
@@ -306,6 +316,7 @@ mod tests {
             ("<!-- <deny users=\"?\" /> -->", None),
             ("<location path='Old'><deny users='?'/></location>\n<deny users='?'/>", Some((2, "deny users"))),
             ("<location path='members'><deny users='?'/></location>", Some((1, "deny users"))),
+            ("<location path='team'><deny users='?'/></location>", Some((1, "deny users"))),
             (
                 &format!("{removed}<add accessType='Allow' users='' roles='a' /></authorization>"),
                 Some((2, "authorization")),
@@ -322,6 +333,21 @@ mod tests {
             let expected = expected.map(|(line, text)| (line, text.to_owned()));
             assert_eq!(find("web.config", text), expected, "{text}");
         }
+    }
+
+    #[test]
+    fn files_are_found_in_any_case() {
+        let folder = tempfile::tempdir().expect("a folder");
+        std::fs::create_dir(folder.path().join("members")).expect("a folder");
+        std::fs::write(folder.path().join("members/index.html"), "x").expect("it is written");
+        for (path, expected) in
+            [("Members", true), ("MEMBERS/Index.html", true), ("member", false), ("members/a", false)]
+        {
+            assert_eq!(has_entry(folder.path(), path), expected, "{path}");
+        }
+        let text = "<location path=\"Members\"><deny users=\"?\"/></location>";
+        let rule = find_access_rule("web.config", text, |path| has_entry(folder.path(), path));
+        assert_eq!(rule, Some(AccessRule { line: Some(1), text: "deny users".to_owned() }));
     }
 
     #[test]
