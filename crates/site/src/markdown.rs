@@ -207,10 +207,20 @@ pub fn render(
 }
 
 impl RenderedBody {
-    /// The body of a page whose rendering panicked: the source in both representations, and a warning. Its
-    /// links are not resolved.
+    /// The body of a page whose rendering panicked: the source in both representations, and a warning. Leaves
+    /// out comments, and lines with link definitions that may be comments; if this panics, too, the body is
+    /// empty. Its links are not resolved.
     pub fn from_source(source: &str, first_line: usize, panic: &Panic) -> Self {
         let message = format!("{}: the page shows its source", panic.with_message());
+        let shown = panics::catch(Part::Content, || {
+            let text = comments::remove(source, &parser_options()).body;
+            let text = comments::without_html_comments(&text, false);
+            let is_comment = |line: &&str| {
+                line.trim_start().starts_with('[') && ["]: #", "]: <"].iter().any(|it| line.contains(it))
+            };
+            text.split_inclusive('\n').filter(|line| !is_comment(line)).collect::<String>()
+        });
+        let source = &*shown.unwrap_or_default();
         let warning = BodyWarning { line: first_line, message, hint: REPORT_DEFECT };
         let words = source.split_whitespace().count();
         Self {
@@ -696,6 +706,16 @@ fn is_diagram(language: &str) -> bool {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn the_source_that_a_page_shows_after_a_panic_has_no_comments() {
+        let panic =
+            panics::catch(Part::Content, || panic!("a defect")).map(|()| "none").expect_err("a panic");
+        let source = "a %%b%%\n\n<!-- c\n\nd -->\n\n[//]: # (e)\n\n[f]: /g\n\n% \n";
+        let body = RenderedBody::from_source(source, 1, &panic);
+        assert_eq!(body.markdown, "a\n\n\n\n\n[f]: /g\n\n% \n");
+        assert_eq!(body.html, "<pre>a\n\n\n\n\n[f]: /g\n\n%</pre>\n");
+    }
 
     #[test]
     fn lines_end_as_in_commonmark() {
