@@ -48,7 +48,9 @@ use super::rules::build_policy::file_policy;
 use super::rules::build_urls::{not_found_folder, redirect_names, twin_names};
 use super::rules::robots_rules::RobotsRules;
 use super::rules::rule_files::read_rules;
-use super::rules::{HeaderRule, RedirectRule, RuleList, RulesDialect, parse_redirects, removes_header};
+use super::rules::{
+    HeaderRule, RedirectRule, RuleList, RulesDialect, headers_for, parse_redirects, removes_header,
+};
 use super::site::{Page, PageSummary, Redirect, Role, Site, SiteEntry};
 use super::site_files::{BuildFile, FileCache, HOME_PAGES, is_html, read_build};
 use crate::fault::Fault;
@@ -231,7 +233,6 @@ impl BuildCache {
         prebuilt.remove_sources(&pages, &converted, faults);
         let site_name = common_site_name(converted.iter().map(|page| page.facts.declared_title.as_deref()));
         let names = prebuilt.assign_names(&pages, &options.reserved);
-        let originals = find_originals(&pages, &converted, &build.mount);
         let context = ComposeContext {
             build,
             options,
@@ -240,6 +241,7 @@ impl BuildCache {
             robots: prebuilt.robots_rules(),
             spill: &self.places.spill,
         };
+        let originals = find_originals(&pages, &converted, &build.mount, |page| context.withholds(page));
         let all: Vec<_> = pages.iter().zip(converted).zip(names.into_iter().zip(originals)).collect();
         let pages = in_parallel(&all, |((source, converted), (names, original))| {
             let written = prebuilt.files.get(&names.0[0]).cloned();
@@ -396,6 +398,21 @@ struct ComposeContext<'a> {
     spill: &'a PageSpill,
 }
 
+impl ComposeContext<'_> {
+    /// Whether `robots.txt` or a rule of `_headers` excludes a page from indexes, or it is a shell.
+    fn withholds(&self, page: &HtmlPage<'_>) -> bool {
+        let file_path = format!("{}{}", self.build.mount, page.name());
+        let headers = || headers_for(self.headers, &page.path);
+        let forbids = |(name, value): &(HeaderName, HeaderValue)| {
+            name == X_ROBOTS_TAG && value.to_str().is_ok_and(forbids_index)
+        };
+        page.is_shell
+            || self.robots.forbids(&page.path)
+            || self.robots.forbids_file(&file_path)
+            || headers().iter().any(forbids)
+    }
+}
+
 /// Whether the Markdown of a page changes if `name` is the name of the site.
 fn depends_on(page: &Facts, name: &str) -> bool {
     page.metadata
@@ -417,7 +434,7 @@ fn compose_page(
     original: Option<&str>,
     context: &ComposeContext<'_>,
 ) -> PrebuiltPage {
-    let &ComposeContext { build, options, headers: rules, site_name, ref robots, .. } = context;
+    let &ComposeContext { build, options, headers: rules, site_name, .. } = context;
     let path = encode(&source.path).into_owned();
     let twin = encode(&twins[0]).into_owned();
     let mut metadata = converted.facts.metadata.clone();
@@ -434,10 +451,7 @@ fn compose_page(
     let mut html = html_file(source, &converted.facts, &twin, context);
     let mut canonical = format!("<{}>; rel=\"canonical\"", original.unwrap_or(&source.url));
     let noindex = (metadata.is_unlisted && metadata.redirect.is_none()).then(noindex_header);
-    metadata.is_unlisted |= original.is_some();
-    let file_path = format!("{}{}", build.mount, source.name());
-    metadata.is_unlisted |= robots.forbids(&source.path) || robots.forbids_file(&file_path);
-    metadata.is_unlisted |= source.is_shell;
+    metadata.is_unlisted |= original.is_some() || context.withholds(source);
     if not_found_folder(source.name()).is_some() {
         html.link = None;
         // Keep only title and language. A 404 page is sent for any URL, so other metadata would mislead.
@@ -449,8 +463,6 @@ fn compose_page(
     let mut html = with_headers(html, headers, rules, &source.path);
     restrict_content_type(&mut html, &HTML_TYPES);
     options.signals.add_to(&mut html);
-    let robots = html.headers.iter().filter(|(name, _)| name == X_ROBOTS_TAG);
-    metadata.is_unlisted |= robots.filter_map(|(_, value)| value.to_str().ok()).any(forbids_index);
     let written = written.map(|file| {
         let mut markdown = with_noindex(file.without_encodings(), noindex.is_some());
         restrict_content_type(&mut markdown, &["text/markdown"]);

@@ -21,11 +21,13 @@ use crate::rules::build_urls::not_found_folder;
 /// a canonical URL, a host that is neither in that one nor the configured one is another site. Ignores a URL
 /// that leads to no page, to an unlisted one, to a 404 page, or to one that names a third page. Also ignores
 /// a page that at least half of the pages name, which is a mistake in a template; all pages of other sites
-/// count as one.
+/// count as one. A page that `is_withheld` is not the canonical one of a link or a copy, so that one of both
+/// is listed.
 pub(super) fn find_originals(
     pages: &[HtmlPage<'_>],
     converted: &[Conversion],
     mount: &str,
+    is_withheld: impl Fn(&HtmlPage<'_>) -> bool,
 ) -> Vec<Option<String>> {
     let declared = |at: usize| converted[at].facts.metadata.canonical.as_deref();
     let home = pages.iter().position(|page| page.path == mount);
@@ -62,7 +64,8 @@ pub(super) fn find_originals(
         to.filter(|to| *to != at).into_iter().for_each(|to| counts[to] += 1);
     }
     for (at, target) in targets.iter_mut().enumerate() {
-        *target = target.or_else(|| linked(at)).or_else(|| ungrouped(at));
+        let real = || linked(at).or_else(|| ungrouped(at)).filter(|to| !is_withheld(&pages[*to]));
+        *target = target.or_else(real);
     }
     let original = |(at, to): (usize, &Option<usize>)| {
         let to = to.filter(|to| *to != at && 2 * counts[*to] < pages.len())?;

@@ -7,11 +7,13 @@ use crate::html::attributes;
 use crate::path;
 
 /// How the links of a build write the addresses of its HTML files: for the name of each file, whether links
-/// end with `.html` ([`WITH`]), and whether they do not ([`WITHOUT`]). Index files have no links.
+/// end with `.html` ([`WITH`]), whether they do not ([`WITHOUT`]), and whether one is on another page
+/// ([`OUTSIDE`]). Index files have no links.
 pub(super) struct LinkSpellings<'n>(HashMap<&'n str, AtomicU8>);
 
 const WITH: u8 = 1;
 const WITHOUT: u8 = 2;
+const OUTSIDE: u8 = 4;
 
 impl<'n> LinkSpellings<'n> {
     /// Creates an empty record of the links to the HTML files `names`.
@@ -39,14 +41,16 @@ impl<'n> LinkSpellings<'n> {
                 && file.rsplit('/').next() != Some("index.html")
                 && let Some(spelling) = self.0.get(&*file)
             {
-                spelling.fetch_or(if stem.is_some() { WITH } else { WITHOUT }, Ordering::Relaxed);
+                let outside = if file == page { 0 } else { OUTSIDE };
+                let written = if stem.is_some() { WITH } else { WITHOUT };
+                spelling.fetch_or(written | outside, Ordering::Relaxed);
             }
         }
     }
 
-    /// Whether a recorded link leads to the file. `false` for index files.
+    /// Whether a recorded link on another page leads to the file. `false` for index files.
     pub fn is_linked(&self, name: &str) -> bool {
-        self.0.get(name).is_some_and(|spelling| spelling.load(Ordering::Relaxed) != 0)
+        self.0.get(name).is_some_and(|spelling| spelling.load(Ordering::Relaxed) & OUTSIDE != 0)
     }
 
     /// The names of the files whose paths keep `.html`. A file keeps it if links name it so, and none
@@ -55,7 +59,7 @@ impl<'n> LinkSpellings<'n> {
     /// `others`.
     pub fn into_keeping(self, others: &HashSet<&str>) -> HashSet<&'n str> {
         let spellings: HashMap<&str, u8> =
-            self.0.into_iter().map(|(name, spelling)| (name, spelling.into_inner())).collect();
+            self.0.into_iter().map(|(name, spelling)| (name, spelling.into_inner() & !OUTSIDE)).collect();
         // Per folder: the number of files that are linked only with `.html`, minus the other linked files.
         let mut balances: HashMap<&str, isize> = HashMap::new();
         for (name, spelling) in spellings.iter().filter(|(_, spelling)| **spelling != 0) {
@@ -135,7 +139,8 @@ mod tests {
             spellings.record_links(&html, "index.html", "/docs/", "https://www.example.com");
             let is_linked = names.iter().any(|name| spellings.is_linked(name));
             assert_eq!(is_linked, expected.is_some(), "{link}");
-            let found = spellings.0.into_iter().map(|(name, spelling)| (name, spelling.into_inner()));
+            let found =
+                spellings.0.into_iter().map(|(name, spelling)| (name, spelling.into_inner() & !OUTSIDE));
             let found: Vec<_> = found.filter(|(_, spelling)| *spelling != 0).collect();
             assert_eq!(found, Vec::from_iter(expected), "{link}");
         }

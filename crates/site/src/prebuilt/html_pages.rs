@@ -24,7 +24,8 @@ pub(super) struct HtmlPage<'a> {
     pub media_type: &'static str,
     pub path: String,
     pub url: String,
-    /// Whether the file is the shell of an app or an error page, see [`is_shell`], and no link leads to it.
+    /// Whether the file is the shell of an app or an error page, see [`is_shell`], and no other page links
+    /// to it.
     pub is_shell: bool,
 }
 

@@ -805,7 +805,7 @@ fn the_404_page_of_a_language_may_be_in_a_folder() {
         ("zh-Hant/404/index.html", &page("Wu", "")),
         ("errors/404/index.html", &page("The status 404", "<p>Text</p>")),
         ("de/errors/404/index.html", &page("Der Status 404", "<p>Text</p>")),
-        ("500.html", &page("Broken", "")),
+        ("500.html", &page("Broken", "<link rel=canonical href=/500.html><p><a href=/500>Reload</a>")),
     ]);
     let site = bench.site();
     let listed: Vec<&str> = site.pages.iter().map(|page| page.path.as_str()).collect();
@@ -1122,6 +1122,16 @@ fn versions_behind_symbolic_links_are_listed_once() {
     assert_eq!(listed, ["/", "/latest/c", "/v1/a", "/v2/", "/v2/a"]);
     let link = site.markdown("/dev/a").and_then(|file| file.link.clone()).expect("a link");
     assert_eq!(link, "<https://www.example.com/v2/a>; rel=\"canonical\"");
+    fs::remove_file(bench.folder.path().join("dev")).expect("it is removed");
+    for (name, text) in
+        [("robots.txt", "User-agent: *\nDisallow: /v2/\n"), ("_headers", "/v2/*\n  X-Robots-Tag: noindex\n")]
+    {
+        bench.write(name, text);
+        let site = bench.site();
+        let listed: Vec<&str> = site.pages.iter().map(|page| page.path.as_str()).collect();
+        assert_eq!(listed, ["/", "/latest/", "/latest/a", "/latest/c", "/v1/a"], "{name}");
+        bench.write(name, "");
+    }
 }
 
 #[test]
