@@ -13,8 +13,8 @@ pub struct Embedded {
     pub scripts: BTreeSet<String>,
     /// The values of event handlers such as `onclick`: of all attributes whose names begin with `on`.
     pub handlers: BTreeSet<String>,
-    /// The `javascript:` URLs in addresses such as `href`, without whitespace around them, with the scheme in
-    /// lower case.
+    /// The `javascript:` URLs in addresses such as `href`, without whitespace around them, without tabs and
+    /// line breaks, and with the scheme in lower case.
     pub links: BTreeSet<String>,
     /// Whether the page loads a script from a `data:` URL, as plugins do that delay inline scripts.
     pub has_data_scripts: bool,
@@ -73,11 +73,12 @@ impl Embedded {
             }
             for attribute in dom.element(id).iter().flat_map(|element| &element.attributes) {
                 let name = &*attribute.name.local;
-                let value = attribute.value.trim();
                 if name.len() > 2 && name.starts_with("on") {
                     found.handlers.insert(attribute.value.to_string());
                 } else if ADDRESSES.contains(&name)
-                    && let Some((scheme, code)) = value.split_once(':')
+                    && attribute.value.trim_start().starts_with(['j', 'J'])
+                    // Browsers remove these characters from URLs.
+                    && let Some((scheme, code)) = attribute.value.replace(['\t', '\r', '\n'], "").trim().split_once(':')
                     && scheme.eq_ignore_ascii_case("javascript")
                 {
                     found.links.insert(format!("javascript:{code}"));
@@ -88,11 +89,11 @@ impl Embedded {
     }
 }
 
-/// Whether a content security policy has a directive for scripts.
+/// Whether a content security policy has a directive for `<script>` elements.
 fn restricts_scripts(policy: &str) -> bool {
     policy.split(';').any(|directive| {
-        let directive = directive.trim_start().to_ascii_lowercase();
-        directive.starts_with("script-src") || directive.starts_with("default-src")
+        let name = directive.split_whitespace().next().unwrap_or_default().to_ascii_lowercase();
+        matches!(&*name, "script-src" | "script-src-elem" | "default-src")
     })
 }
 
@@ -116,12 +117,12 @@ mod tests {
         let found = Embedded::of_html(
             "<meta http-equiv=Content-Security-Policy content=script-src><script>a &lt;\r\nb</script><script type=module>c</script>\
              <script src=d></script><script type=application/json>e</script>\
-             <p onclick='h()'>j<script>c</script><a href=' JavaScript:k(&quot;l&quot;) '>m</a><a href=javascript.html>n</a>",
+             <p onclick='h()'>j<script>c</script><a href=' JavaScript:k(&quot;l&quot;) '>m</a><a href='javascript:\n go()'>o</a><a href=javascript.html>n</a>",
         );
         let texts = |set: &BTreeSet<String>| set.iter().cloned().collect::<Vec<_>>();
         assert_eq!(texts(&found.scripts), ["a &lt;\nb", "c"]);
         assert_eq!(texts(&found.handlers), ["h()"]);
-        assert_eq!(texts(&found.links), ["javascript:k(\"l\")"]);
+        assert_eq!(texts(&found.links), ["javascript: go()", "javascript:k(\"l\")"]);
         assert!(found.has_policy);
         for html in ["<p style='i'>x<style>f</style>", "<img alt='JavaScript: The Good Parts'>"] {
             assert_eq!(Embedded::of_html(html), Embedded::default(), "{html}");
@@ -142,6 +143,8 @@ mod tests {
                 ),
                 true,
             ),
+            (policy("script-src-elem 'self'"), true),
+            (policy("script-src-attr 'none'"), false),
             (policy("upgrade-insecure-requests"), false),
             (format!("<body>{}</body>", policy("script-src 'self'")), false),
             (format!("<head><template>{}</template></head>", policy("script-src 'self'")), false),

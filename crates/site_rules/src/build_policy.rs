@@ -33,10 +33,10 @@ pub fn file_policy(media_type: &str) -> &'static str {
 }
 
 /// Builds a policy that permits the page's own inline code by hash, and all scripts in `data:` URLs if the
-/// page loads one, because hashes do not apply to these. If there are more than 96 event handlers, or more
-/// than 96 scripts and `javascript:` URLs, permits all inline code of that kind. If the page declares its own
-/// policy for scripts, returns only the directive that `<meta>` cannot contain. The policy contains only
-/// printable ASCII.
+/// page loads one, because hashes do not apply to these. If there are more than 96 event handlers, scripts or
+/// `javascript:` URLs, permits all inline code of that kind. If there are more than 96 scripts and URLs only
+/// together, permits no URLs. If the page declares its own policy for scripts, returns only the directive that
+/// `<meta>` cannot contain. The policy contains only printable ASCII.
 pub fn content_security_policy(code: &Embedded) -> String {
     if code.has_policy {
         return "frame-ancestors 'self'".to_owned();
@@ -45,11 +45,14 @@ pub fn content_security_policy(code: &Embedded) -> String {
     if code.has_data_scripts {
         policy.push_str(" data:");
     }
-    if !code.links.is_empty() {
+    let (scripts, links) = (code.scripts.len(), code.links.len());
+    let drops_links = scripts.max(links) <= MAX_HASHES && scripts + links > MAX_HASHES;
+    let links = code.links.iter().filter(|_| !drops_links);
+    if !drops_links && !code.links.is_empty() {
         // Hashes apply to `javascript:` URLs only with this keyword. Browsers hash the whole URL.
         policy.push_str(" 'unsafe-hashes'");
     }
-    add_hashes(&mut policy, code.scripts.iter().chain(&code.links).collect());
+    add_hashes(&mut policy, code.scripts.iter().chain(links).collect());
     if !code.handlers.is_empty() {
         policy.push_str("; script-src-attr 'unsafe-hashes'");
         add_hashes(&mut policy, code.handlers.iter().collect());
@@ -100,6 +103,21 @@ mod tests {
         assert_eq!(data, format!("{SCRIPT} data:"));
         let own = Embedded { has_policy: true, ..code };
         assert_eq!(content_security_policy(&own), "frame-ancestors 'self'");
+    }
+
+    #[test]
+    fn scripts_keep_their_hashes_if_links_are_too_many() {
+        let texts = |numbers: std::ops::Range<usize>| numbers.map(|number| number.to_string()).collect();
+        for (scripts, links, hashes) in [(90, 6, 96), (90, 7, 90), (96, 1, 96), (0, 96, 96), (1, 97, 0)] {
+            let code = Embedded {
+                scripts: texts(0..scripts),
+                links: texts(100..100 + links),
+                ..Embedded::default()
+            };
+            let policy = content_security_policy(&code);
+            assert_eq!(policy.matches("'sha256-").count(), hashes, "{scripts} {links}");
+            assert_eq!(policy.ends_with("'unsafe-inline'"), hashes == 0, "{scripts} {links}");
+        }
     }
 
     #[test]
