@@ -52,8 +52,11 @@ pub(super) fn compose_site(
     for (document, page) in documents.iter().zip(pages) {
         let translations = translation_paths(&page.view.translations, languages);
         let (body, posts) = (bodies.of(document), &mut posts[document.language]);
-        let summary = summarize(document, body, options, translations, posts);
-        let summary = summary.filter(|_| !robots.forbids(&document.path));
+        let summary = if robots.forbids(&document.path) {
+            None
+        } else {
+            summarize(document, body, options, translations, posts)
+        };
         site.insert_page(&document.path, page.page.clone(), summary);
     }
     insert_aliases(&mut site, documents);
