@@ -494,7 +494,7 @@ impl<'a> BodyRenderer<'a, '_> {
                 text.trim_end().strip_suffix('}').and_then(|rest| rest.rsplit_once("{#"))
                 && !id.is_empty()
                 && !id.contains(char::is_whitespace)
-                && !line.contains(&format!("\\{{#{id}"))
+                && !line.contains(&format!("\\{{#{id}}}"))
             {
                 chosen = Some(id.to_owned());
                 *text = before.trim_end().to_owned().into();
@@ -744,6 +744,7 @@ mod tests {
             ("## Two {#a} {#b}", "a", "Two"),
             ("## Text \\{#each}", "text-each", "Text {#each}"),
             ("## Text {#each} \\{#a}", "text-each-a", "Text {#each} {#a}"),
+            ("## Text \\{#abc} {#a}", "a", "Text {#abc}"),
         ] {
             let heading = titles(source);
             assert_eq!((&*heading.id, &*heading.title), (id, title), "{source}");
