@@ -46,12 +46,21 @@ pub(super) fn localize(root: Node<'_>, source: &SourceText<'_>, words: &WordList
     }
 }
 
-/// The text of a title in Markdown, because the parser writes titles as text.
+/// The text of a title in Markdown, because the parser writes titles as text. Keeps tags of HTML, which may be
+/// placeholders, and dollar signs.
 fn without_formatting(title: &str) -> String {
     // After a word, `1.` and `#` at the beginning of a title are text.
     let (arena, after_word) = (Arena::new(), format!("a {title}"));
-    let options = Options { parse: Parse::default(), ..parser_options() };
-    let text = comrak::parse_document(&arena, &after_word, &options).collect_text();
+    let mut options = Options { parse: Parse::default(), ..parser_options() };
+    options.extension.math_dollars = false;
+    let root = comrak::parse_document(&arena, &after_word, &options);
+    for node in root.descendants() {
+        let value = &mut node.data_mut().value;
+        if let NodeValue::HtmlInline(tag) = value {
+            *value = NodeValue::Text(std::mem::take(tag).into());
+        }
+    }
+    let text = root.collect_text();
     text.strip_prefix("a ").map_or_else(|| title.to_owned(), str::to_owned)
 }
 
@@ -117,6 +126,8 @@ mod tests {
             ("> [!tip] Own\n> Text", "tip", "Own</p>\n<p>Text</p>"),
             ("> [!tip] *Own* `x` [y](z) a*b\n> Text", "tip", "Own x y a*b</p>\n<p>Text</p>"),
             ("> [!tip] 1. # \"Own\" \\*\n> Text", "tip", "1. # &quot;Own&quot; *</p>\n<p>Text</p>"),
+            ("> [!TIP] Set $HOME/$USER\n> a", "tip", "Set $HOME/$USER</p>"),
+            ("> [!tip] Replace <your-name> here\n> a", "tip", "Replace &lt;your-name&gt; here</p>"),
             ("> [!note]- Folded\n> Text", "note", "Folded</p>\n<p>Text</p>"),
             ("> [!note]+\n> Text", "note", "Hinweis</p>\n<p>Text</p>"),
             ("> [!NOTE]: Own\n> Text", "note", "Own</p>\n<p>Text</p>"),
