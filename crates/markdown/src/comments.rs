@@ -177,6 +177,15 @@ pub fn without_html_comments(html: &str, is_block: bool) -> String {
     text + rest
 }
 
+/// The body without comments, HTML comments, and lines with link definitions that may be comments.
+pub fn remove_all(body: &str, options: &Options<'_>) -> String {
+    let text = without_html_comments(&remove(body, options).body, false);
+    let is_comment = |line: &&str| {
+        line.trim_start().starts_with('[') && ["]: #", "]: <"].iter().any(|it| line.contains(it))
+    };
+    text.split_inclusive('\n').filter(|line| !is_comment(line)).collect()
+}
+
 /// The position of a link definition that is only a comment, such as `[//]: # (comment)`, with its title: the
 /// destination is `#` or empty, and the label occurs only where definitions begin. The definition begins on
 /// line `number`, and has its destination at `destination`. `None` for other definitions.
@@ -225,8 +234,8 @@ fn candidates(body: &str) -> impl Iterator<Item = usize> {
     })
 }
 
-/// The entry of [`DELIMITERS`] for the comment at the beginning of `rest`. `None` for the ID of a heading that
-/// begins like a comment of Jinja, such as `{#--force}`.
+/// The entry of [`DELIMITERS`] for the comment at the beginning of `rest`. `None` for the ID of a heading
+/// that begins like a comment of Jinja, such as `{#--force}`.
 fn delimiter(rest: &str) -> Option<(&'static str, &'static [&'static str])> {
     let is_id = |inside: &str| {
         let end = inside.find(|c: char| c.is_whitespace() || matches!(c, '{' | '}'));

@@ -208,18 +208,10 @@ pub fn render(
 
 impl RenderedBody {
     /// The body of a page whose rendering panicked: the source in both representations, and a warning. Leaves
-    /// out comments, and lines with link definitions that may be comments; if this panics, too, the body is
-    /// empty. Its links are not resolved.
+    /// out comments; if this panics, too, the body is empty. Its links are not resolved.
     pub fn from_source(source: &str, first_line: usize, panic: &Panic) -> Self {
         let message = format!("{}: the page shows its source", panic.with_message());
-        let shown = panics::catch(Part::Content, || {
-            let text = comments::remove(source, &parser_options()).body;
-            let text = comments::without_html_comments(&text, false);
-            let is_comment = |line: &&str| {
-                line.trim_start().starts_with('[') && ["]: #", "]: <"].iter().any(|it| line.contains(it))
-            };
-            text.split_inclusive('\n').filter(|line| !is_comment(line)).collect::<String>()
-        });
+        let shown = panics::catch(Part::Content, || comments::remove_all(source, &parser_options()));
         let source = &*shown.unwrap_or_default();
         let warning = BodyWarning { line: first_line, message, hint: REPORT_DEFECT };
         let words = source.split_whitespace().count();

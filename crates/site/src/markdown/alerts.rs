@@ -46,8 +46,8 @@ pub(super) fn localize(root: Node<'_>, source: &SourceText<'_>, words: &WordList
     }
 }
 
-/// The text of a title in Markdown, because the parser writes titles as text. Keeps tags of HTML, which may be
-/// placeholders, and dollar signs.
+/// The text of a title in Markdown, because the parser writes titles as text. Keeps tags of HTML, which may
+/// be placeholders, and dollar signs.
 fn without_formatting(title: &str) -> String {
     // After a word, `1.` and `#` at the beginning of a title are text.
     let (arena, after_word) = (Arena::new(), format!("a {title}"));
