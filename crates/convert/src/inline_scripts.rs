@@ -77,9 +77,7 @@ impl Embedded {
                     found.handlers.insert(attribute.value.to_string());
                 } else if ADDRESSES.contains(&name)
                     && attribute.value.trim_start().starts_with(['j', 'J'])
-                    // Browsers remove these characters from URLs.
-                    && let Some((scheme, code)) = attribute.value.replace(['\t', '\r', '\n'], "").trim().split_once(':')
-                    && scheme.eq_ignore_ascii_case("javascript")
+                    && let Some(code) = javascript_of_url(&attribute.value)
                 {
                     found.links.insert(format!("javascript:{code}"));
                 }
@@ -87,6 +85,13 @@ impl Embedded {
         }
         found
     }
+}
+
+/// The code of a `javascript:` URL. Removes tabs and line breaks, as browsers do in URLs.
+fn javascript_of_url(url: &str) -> Option<String> {
+    let url = url.replace(['\t', '\r', '\n'], "");
+    let (scheme, code) = url.trim().split_once(':')?;
+    scheme.eq_ignore_ascii_case("javascript").then(|| code.to_owned())
 }
 
 /// Whether a content security policy has a directive for `<script>` elements.
