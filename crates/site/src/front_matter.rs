@@ -289,7 +289,8 @@ impl FrontMatterReader<'_> {
             let warning = |message| Fault::warning(self.place, self.line(key), message);
             let lower = key.to_ascii_lowercase();
             let hint = UNSUPPORTED.iter().find(|(known, _)| is_known(known)).map(|(_, hint)| *hint);
-            let may_withhold = WITHHOLDING.iter().any(|part| lower.contains(part));
+            let has_part = |parts: &[&str]| parts.iter().any(|part| lower.contains(part));
+            let may_withhold = has_part(WITHHOLDING) && !has_part(&["accessib", "membership", "http"]);
             let fault = if let Some(hint) = hint.or(may_withhold.then_some(WITHHOLD)) {
                 warning(format!("`{key}` has no effect in the front matter")).hint(hint)
             } else {

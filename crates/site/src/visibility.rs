@@ -47,14 +47,16 @@ impl Visibility {
             // Ignore the value `draft`: decision records with this status are published.
             "status" | "visibility" | "poststatus" => match value.as_str()?.to_ascii_lowercase().as_str() {
                 // `members`, `paid` and `tiers` are posts of Ghost for its subscribers.
-                "private" | "hidden" | "pending" | "protected" | "trash" | "auto-draft" | "skip"
-                | "members" | "paid" | "tiers" => draft(Some(true)),
+                "private" | "hidden" | "pending" | "trash" | "auto-draft" | "skip" | "members" | "paid"
+                | "tiers" => draft(Some(true)),
+                // A status may be that of what the page describes, such as a protected building.
+                "protected" if key.eq_ignore_ascii_case("visibility") => draft(Some(true)),
                 "unlisted" => unlisted(Some(true)),
                 "public" | "published" | "publish" | "new" => Self::default(),
                 _ => return None,
             },
             // Grav shows a page with such rules to signed-in visitors only.
-            "access" if value.as_object().is_some_and(|rules| !rules.is_empty()) => draft(Some(true)),
+            "access" if value.as_object().is_some_and(has_access_rule) => draft(Some(true)),
             "headless" => unrendered(withheld(flag?)),
             "render" | "routable" => unrendered(withheld(!flag?)),
             // In Eleventy and Lume, `false` means that the page is not written. Other values are paths.
@@ -66,7 +68,8 @@ impl Visibility {
             "noindex" | "robotsnoindex" => noindex(flag?),
             "robots" | "metarobots" => noindex(robots_forbid_index(value)?),
             "seo" => {
-                let values = [Some(value), value.get("robots")];
+                // `false` leaves out tags such as a description, and says nothing about the index.
+                let values = [Some(value).filter(|it| !it.is_boolean()), value.get("robots")];
                 noindex(values.into_iter().flatten().any(|it| robots_forbid_index(it) == Some(true)))
             }
             // Keys that a theme reads (`params` in Hugo, `extra` in Zola), and elements for the head of the
@@ -115,6 +118,11 @@ impl Visibility {
     pub fn is_limited(self) -> bool {
         [self.draft, self.unrendered, self.unlisted].contains(&Some(true))
     }
+}
+
+/// Whether a table has a permission of Grav, such as `site.login` or `admin.pages`, also as nested tables.
+fn has_access_rule(rules: &Map<String, Value>) -> bool {
+    rules.keys().any(|name| matches!(name.split('.').next(), Some("site" | "admin")))
 }
 
 /// Reads a boolean, a string such as `yes` or `off`, in any case, or 1 or 0. `None` for other values.
@@ -260,7 +268,10 @@ mod tests {
             (json!({"visibility": "Paid"}), Some(true), None, None),
             (json!({"visibility": "protected"}), Some(true), None, None),
             (json!({"access": {"site.login": true}}), Some(true), None, None),
+            (json!({"access": {"site": {"login": true}}}), Some(true), None, None),
             (json!({"access": "public", "extra": {"index": false}}), None, None, None),
+            (json!({"access": {"level": "public"}, "status": "protected"}), None, None, None),
+            (json!({"seo": false}), None, None, None),
             (json!({"no_index": true}), None, None, Some(true)),
             (json!({"seo": {"noindex": true, "draft": true}}), None, None, Some(true)),
             (json!({"seo": {"robots": "noindex"}}), None, None, Some(true)),
