@@ -17,14 +17,17 @@ pub(super) fn is_never_shown(dom: &Dom, id: NodeId) -> bool {
 fn is_hidden_by_generator(dom: &Dom, id: NodeId) -> bool {
     let is_in_form = || dom.parent(id).is_some_and(|parent| dom.has_class(parent, "w-form"));
     let has_icon = || dom.child_elements(id).any(|child| dom.has_class(child, "copy-popup-icon"));
-    dom.has_class_in(id, &["w-condition-invisible", "w-dyn-bind-empty"])
-        || dom.has_class(id, "copy-popup-wrapper") && has_icon()
-        || dom.has_class(id, "et_pb_counter_amount") && dom.has_class(id, "overlay")
-        || dom.has_class(id, "kg-audio-hide")
-        || dom.parent(id).is_some_and(|parent| dom.has_class(parent, "sd-hide-link-text"))
-        || dom.has_class_in(id, &["w-form-done", "w-form-fail"])
-            && is_in_form()
-            && dom.style(id, "display").is_none_or(|display| display == "none")
+    let is_hidden = |class| match class {
+        "w-condition-invisible" | "w-dyn-bind-empty" | "kg-audio-hide" => true,
+        "copy-popup-wrapper" => has_icon(),
+        "et_pb_counter_amount" => dom.has_class(id, "overlay"),
+        "w-form-done" | "w-form-fail" => {
+            is_in_form() && dom.style(id, "display").is_none_or(|display| display == "none")
+        }
+        _ => false,
+    };
+    let is_hidden_text = |link| dom.tag(link) == Tag::A && dom.has_class(link, "sd-hide-link-text");
+    dom.classes(id).any(is_hidden) || dom.parent(id).is_some_and(is_hidden_text)
 }
 
 /// Parts of the classes of traps for bots ("honeypots"): fields of forms that visitors do not see and that
@@ -44,6 +47,8 @@ fn is_trap(dom: &Dom, id: NodeId) -> bool {
     if !matches!(dom.tag(id), Tag::Div | Tag::P | Tag::Label | Tag::Li | Tag::Span) {
         return false;
     }
+    // Most elements are in no form, so this comes first.
+    let Some(form) = dom.ancestors(id).find(|&a| dom.tag(a) == Tag::Form) else { return false };
     let nodes: Vec<NodeId> = dom.subtree(id).take(MAX_TRAP + 1).collect();
     let is_field = |&node: &NodeId| {
         matches!(dom.tag(node), Tag::Input | Tag::Textarea | Tag::Select)
@@ -51,7 +56,6 @@ fn is_trap(dom: &Dom, id: NodeId) -> bool {
     };
     let mut fields = nodes.iter().copied().filter(is_field);
     let (Some(field), None) = (fields.next(), fields.next()) else { return false };
-    let Some(form) = dom.ancestors(id).find(|&a| dom.tag(a) == Tag::Form) else { return false };
     let name = dom.first_attribute(field, &["name"]);
     let declared = dom.first_attribute(form, &["netlify-honeypot", "data-netlify-honeypot"]);
     let has_class = dom.classes(id).any(|class| TRAPS.iter().any(|trap| class.contains(trap)));
