@@ -1,6 +1,6 @@
 //! `frontdesk export`: writes the site as static files, with rules for other servers.
 //!
-//! [`frontdesk_app::describe`] describes every response, [`layout`] assigns files to bodies, and
+//! [`frontdesk_app::exported_responses`] describes every response, [`layout`] assigns files to bodies, and
 //! [`manifest`], [`nginx`] and [`hosts`] write the rules in three formats. [`folder`] puts the files in place
 //! and removes those of an earlier export.
 

@@ -288,9 +288,10 @@ fn a_500_has_a_request_id_that_the_log_explains() {
         assert_eq!(failed.status, 500);
         assert_eq!(id == "Of-The.Proxy_1", is_taken, "{id}");
         let said = until(|| {
-            events(&server)
-                .into_iter()
-                .find(|event| event["message"] == "submission could not be stored; the response is a 500")
+            events(&server).into_iter().find(|event| {
+                event["message"]
+                    == "the submission could not be stored; the visitor got a 500 and can try again"
+            })
         })
         .expect("it is in the log");
         assert_eq!((said["request"].as_str(), said["form"].as_str()), (Some(&*id), Some("waitlist")));

@@ -159,7 +159,7 @@ impl FormRequest<'_> {
     /// Logs that a submission could not be stored, and returns the refusal for the client.
     fn not_stored(&self, error: &StoreError) -> FormRefusal {
         let request = self.id();
-        tracing::error!(%request, form = self.form.name, %error, "submission could not be stored; the response is a 500");
+        tracing::error!(%request, form = self.form.name, %error, "the submission could not be stored; the visitor got a 500 and can try again");
         FormRefusal::NotStored(request)
     }
 

@@ -59,8 +59,8 @@ pub(super) fn read_extra(r: &mut Reader<'_>) -> Map<String, Value> {
     members.into_iter().map(|(name, raw, _)| (name, to_json(&raw))).collect()
 }
 
-/// Converts a value for templates. Dates become strings. Integers of more than 64 bits become floating-point
-/// numbers, or strings if they are not decimal. Infinities and NaN become null.
+/// Converts a value for templates. Dates become strings. Integers outside of signed 64 bits become
+/// floating-point numbers, or strings if they are not decimal. Infinities and NaN become null.
 fn to_json(raw: &Raw) -> Value {
     match raw {
         Raw::Text(text) => text.as_str().into(),

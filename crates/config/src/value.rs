@@ -211,7 +211,10 @@ pub(super) fn off_or<T>(parse: impl Fn(&Raw) -> ParseResult<T>) -> impl Fn(&Raw)
 pub(super) fn auto_or<T>(parse: impl Fn(&Raw) -> ParseResult<T>) -> impl Fn(&Raw) -> ParseResult<Option<T>> {
     move |raw| match raw.as_text() {
         Some("auto") => Ok(None),
-        _ => parse(raw).map(Some).map_err(|expected| format!("\"auto\", {expected}")),
+        _ => parse(raw).map(Some).map_err(|expected| {
+            let or = if expected.contains(", or ") { "" } else { "or " };
+            format!("\"auto\", {or}{expected}")
+        }),
     }
 }
 

@@ -477,8 +477,8 @@ pub(super) fn is_embedded(tag: Tag) -> bool {
     matches!(tag, Tag::Video | Tag::Audio | Tag::Iframe | Tag::Frame | Tag::Embed | Tag::Object)
 }
 
-/// Whether an element embeds a file for Flash, Java or Silverlight, judging by its type or the end of its
-/// address. Browsers no longer run these and show the fallback.
+/// Whether an element embeds a file for Flash, Java or Silverlight: by its `type` or, for Flash only, by an
+/// address that ends with `.swf`. Browsers no longer run these and show the fallback.
 pub(super) fn is_for_plugin(dom: &Dom, id: NodeId) -> bool {
     let kind = dom.attribute(id, "type").unwrap_or_default();
     let address = embedded_source(dom, id).and_then(|source| source.split(['?', '#']).next());

@@ -57,7 +57,7 @@ impl Received {
 }
 
 impl<S> ResponseRecorder<S> {
-    /// A recorder for a response whose body may have `max_body_bytes`.
+    /// A recorder for a response with a body of at most `max_body_bytes`.
     pub fn new(inner: S, max_body_bytes: usize) -> ResponseRecorder<S> {
         let max_bytes = max_body_bytes + MAX_OTHER_BYTES;
         ResponseRecorder { inner, received: Received::default(), max_bytes, length: 0 }

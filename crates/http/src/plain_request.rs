@@ -1,4 +1,5 @@
-//! Parses the header of a request, and decides whether the fast path can serve it.
+//! Parses the header of a request, and decides whether it is plain: simple enough for the fast path, with or
+//! without TLS.
 
 use std::mem::MaybeUninit;
 

@@ -1,4 +1,4 @@
-//! The response to a plain request, and the buffers that the fast path composes it in.
+//! The response to a plain request (`plain_request.rs`), and the buffers that the fast path composes it in.
 
 use std::cell::RefCell;
 

@@ -121,7 +121,8 @@ impl<'a> SourceText<'a> {
     }
 }
 
-/// Formats a URL as a link destination: in angle brackets if it contains parentheses or spaces.
+/// Formats a URL as a link destination: in angle brackets if it contains parentheses or spaces. The URL must
+/// not contain `<`, `>` or line breaks, which are not escaped.
 pub fn format_destination(url: &str) -> String {
     if url.contains(['(', ')', ' ']) { format!("<{url}>") } else { url.to_owned() }
 }

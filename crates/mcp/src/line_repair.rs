@@ -86,7 +86,8 @@ fn repair_line(line: &[u8]) -> Cow<'_, [u8]> {
 }
 
 /// The request [`UNREADABLE`] with the id of a request that has numbers beyond the range of 64-bit floats
-/// (`1e400`), or more than 128 levels. [`INVALID_REQUEST`] for other lines.
+/// (`1e400`), or 128 levels or more. [`INVALID_REQUEST`] for other lines, also if the id is missing or is
+/// neither a string nor a signed integer of 64 bits.
 fn unreadable_request(line: &[u8]) -> Cow<'static, [u8]> {
     /// Reads only the id. Serde skips the other members without converting numbers or limiting the nesting.
     #[derive(Deserialize)]

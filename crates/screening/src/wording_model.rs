@@ -31,7 +31,7 @@ pub fn sequences(text: &str) -> Vec<u16> {
     found
 }
 
-/// Calls `see` with the hash of each distinct sequence of the texts.
+/// Calls `see` with the hash of each distinct sequence of letters in the texts.
 fn visit<'a>(texts: impl IntoIterator<Item = &'a str>, mut see: impl FnMut(u16)) {
     let letters = read_letters(texts);
     let mut seen = [0u64; (1 << BITS) / 64];

@@ -132,7 +132,7 @@ impl Theme {
     }
 }
 
-/// Whether a file of the theme is published. The others are templates and words.
+/// Whether a file of the theme is published: all except templates and the files with the texts of a language.
 pub(super) fn is_theme_asset(name: &str) -> bool {
     !is_template(name) && !name.starts_with(WORDS_FOLDER)
 }

@@ -120,7 +120,8 @@ impl Visibility {
     }
 }
 
-/// Whether a table has a permission of Grav, such as `site.login` or `admin.pages`, also as nested tables.
+/// Whether a table has a Grav permission below `site` or `admin`, with a dotted name such as `site.login` or
+/// as a nested table.
 fn has_access_rule(rules: &Map<String, Value>) -> bool {
     rules.keys().any(|name| matches!(name.split('.').next(), Some("site" | "admin")))
 }

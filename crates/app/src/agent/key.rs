@@ -102,7 +102,8 @@ impl AgentKey {
         Some(set.keys.into_iter().take(MAX_KEYS).filter_map(AgentKey::from_jwk).collect())
     }
 
-    /// Parses a JWK. `None` if it is invalid, not for signatures, or of an unsupported type or algorithm.
+    /// Parses a JWK. `None` if it is invalid, not for signatures, of an unsupported type or algorithm, an RSA
+    /// key of fewer than 2048 or more than 8192 bits, or has members that are not canonical base64url.
     fn from_jwk(value: serde_json::Value) -> Option<AgentKey> {
         let jwk: Jwk = serde_json::from_value(value).ok()?;
         if jwk.usage.as_deref().is_some_and(|usage| usage != "sig") {

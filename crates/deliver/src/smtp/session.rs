@@ -499,7 +499,8 @@ fn address_literal(address: IpAddr) -> String {
     }
 }
 
-/// How long to wait for the rest of a reply whose meaning is known, or of a reply that is not SMTP so far.
+/// How long to wait for the rest of a reply once its code is known or a line without a code has arrived, and
+/// for a reply after the connection has failed.
 const REST_OF_REPLY: Duration = Duration::from_secs(5);
 
 /// Doubles the dot at the beginning of each line, and ends the last line (RFC 5321 §4.5.2).

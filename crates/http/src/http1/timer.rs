@@ -122,8 +122,8 @@ impl Observer for Rc<ConnTimer> {
         Ok(())
     }
 
-    /// Counts the bytes as progress in sending the response, which extends the deadline unless a further
-    /// request has arrived.
+    /// Counts the bytes as progress in sending the response, which extends the deadline, but no further
+    /// than for a client that reads at the minimum rate. It does not if a further request has arrived.
     fn bytes_written(&self, count: usize) {
         let mut response = self.response.get();
         response.written += count as u64;

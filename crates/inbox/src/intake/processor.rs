@@ -178,7 +178,7 @@ impl ProcessorThread {
             let mut step = "process the intake, so accepted submissions are neither screened nor delivered";
             let done = panics::catch(Part::Submission, || {
                 self.process_all()?;
-                step = "release what ended floods held";
+                step = "release the submissions that ended floods held";
                 self.release_ended_floods()?;
                 step = "queue mails that ask visitors to confirm their addresses";
                 self.queue_confirmations()

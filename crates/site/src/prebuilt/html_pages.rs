@@ -97,7 +97,7 @@ pub(super) fn separate_fragments<'a>(
     });
     faults.extend(sources.map(|page| {
         let message = "begins with front matter: it is a source, not a page that a generator has built";
-        let hint = "build the site, and serve the folder with the output, such as `_site`";
+        let hint = "build the site, and name the folder with the output, such as `_site`, in `site.prebuilt`";
         Fault::warning(page.name(), None, message).hint(hint)
     }));
     (pages, fragments)

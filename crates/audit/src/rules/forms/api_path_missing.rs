@@ -9,7 +9,7 @@ pub(super) static RULE: Rule = Rule {
     id: "api-path-missing",
     group: Group::Forms,
     severity: Severity::Broken,
-    checks: "A documented operation does not return 404, 405 or 501 to its method, and does not redirect it with \
+    checks: "A documented operation does not return 404, 405, 410 or 501 to its method, and does not redirect it with \
              301 or 302 only to add or remove `/` at the end, or to change the scheme or host.",
     matters: "The description promises that the operation exists. An agent that calls it fails (RFC 9110 \
               §15.5.5, §15.5.6). Clients follow these redirects with GET, without the body (§15.4.2).",

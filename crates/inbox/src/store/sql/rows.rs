@@ -330,7 +330,7 @@ pub(super) fn first_id_at(millisecond: i64) -> [u8; 16] {
     id
 }
 
-/// The maximum number of rows that a command changes in one transaction.
+/// The maximum number of rows that one statement selects or changes, so that transactions stay short.
 pub(super) const MAX_ROWS: usize = 200;
 /// The maximum total size, in bytes, of the fields that a command removes in one transaction. Limited because
 /// each 4 KiB page of a removed row is read, overwritten and logged.
