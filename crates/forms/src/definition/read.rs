@@ -49,8 +49,17 @@ pub const RESERVED_FIELDS: [&str; 22] = [
 ];
 
 /// Keys of a form's file that set what the server does with submissions. `frontdesk-config` reads them.
-pub const SETTINGS: [&str; 8] =
-    ["enabled", "acknowledge", "confirm", "confirm_within", "remind_after", "accept", "retention", "limits"];
+pub const SETTINGS: [&str; 9] = [
+    "enabled",
+    "acknowledge",
+    "confirm",
+    "confirm_within",
+    "remind_after",
+    "accept",
+    "retention",
+    "reply",
+    "limits",
+];
 
 pub(super) const FORM_KEYS: [&str; 9] =
     ["title", "summary", "description", "submit", "thanks", "unique", "heading", "preview", "field"];
