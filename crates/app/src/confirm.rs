@@ -50,9 +50,8 @@ impl ConfirmRequest<'_> {
             Method::POST => true,
             _ => return method_not_allowed("GET, HEAD, POST"),
         };
-        // Malformed tokens cause no database query. Proxies may redirect to the path with a slash at its end.
-        let token = path.strip_prefix(CONFIRM_PATH).map(|token| token.trim_end_matches('/'));
-        let Some(token) = token.and_then(LinkToken::parse) else {
+        // Malformed tokens cause no database query.
+        let Some(token) = path.strip_prefix(CONFIRM_PATH).and_then(LinkToken::parse) else {
             return self.page(StatusCode::NOT_FOUND, ConfirmPage::Invalid);
         };
         let options = &snapshot.options.http;
