@@ -57,8 +57,8 @@ impl PageSpill {
         self.is_active.load(Ordering::Relaxed)
     }
 
-    /// Moves a representation of a page to disk if [`Self::is_active`]. Otherwise keeps it on the heap; after a
-    /// failure, also all later ones.
+    /// Moves a representation of a page to disk if [`Self::is_active`]. Otherwise keeps it on the heap; after
+    /// a failure, also all later ones.
     pub fn store(&self, bytes: Vec<u8>) -> Bytes {
         if self.is_active() { self.spill.store(bytes) } else { bytes.into() }
     }
