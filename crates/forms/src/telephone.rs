@@ -92,8 +92,8 @@ pub(crate) fn to_ascii_in_number(c: char) -> char {
 /// number. A `+` may follow it, as in texts from right to left. Digits become ASCII. After the code of a
 /// country whose national numbers begin with a zero that is not dialed from abroad, drops a single zero,
 /// and one of [`TRUNK_PREFIXES`]; after other codes, drops `(0)`, unless the country dials it. `None` if the
-/// text is no telephone number, is two of them ([`is_two_numbers`]), or has a control character such as a
-/// tab.
+/// text is no telephone number, or has a control character such as a tab. Two numbers with a slash between
+/// them become one, because local numbers are written like this, too.
 pub fn telephone_number(text: &str) -> Option<String> {
     let text: String = text.chars().map(to_ascii_in_number).collect();
     let is_separator = |c: char| SEPARATORS.contains(c);
@@ -112,7 +112,7 @@ pub fn telephone_number(text: &str) -> Option<String> {
     let (number, after) = rest.split_at(end);
     let written = number.bytes().filter(u8::is_ascii_digit).count();
     let is_international = has_plus || after.trim_end_matches(is_separator) == "+";
-    if !(5..=15).contains(&written) || !is_international && is_two_numbers(number) {
+    if !(5..=15).contains(&written) {
         return None;
     }
     let after = after.trim_end_matches(is_separator);
@@ -123,16 +123,6 @@ pub fn telephone_number(text: &str) -> Option<String> {
         normal.extend([";ext=", extension]);
     }
     Some(normal)
-}
-
-/// Whether digits on both sides of a slash are too many for an area code and a number: at least seven before
-/// it, six without a zero at the beginning, and six after it. No number after `00` counts as two.
-fn is_two_numbers(number: &str) -> bool {
-    let Some((before, after)) = number.split_once('/') else { return false };
-    let digits = |text: &str| text.chars().filter(char::is_ascii_digit).collect::<String>();
-    let (before, after) = (digits(before), digits(after));
-    let longest_area_code = if before.starts_with('0') { 6 } else { 5 };
-    before.len() > longest_area_code && after.len() >= 6 && !before.starts_with("00")
 }
 
 /// The digits of a number without the zero in `(0)` or `[0]` after a country code: one to three digits, the
@@ -257,7 +247,7 @@ mod tests {
     }
 
     #[test]
-    fn zeros_and_second_numbers_and_extensions_are_recognized() {
+    fn trunk_prefixes_and_extensions_are_recognized() {
         check(&[
             ("+39 (0)6 12345678", Some("+390612345678")),
             ("(+39) (0)6 12345678", Some("+390612345678")),
@@ -276,10 +266,7 @@ mod tests {
             ("030 12345①", None),
             ("+47 [0] 22123456", Some("+4722123456")),
             ("+47 ( 0 )22123456", Some("+4722123456")),
-            ("555 1234 / 555 4321", None),
-            ("123456 / 654321", None),
-            ("030 1234567/1234567", None),
-            ("(030) 12345 / 123457", None),
+            ("555 1234 / 555 4321", Some("55512345554321")),
             ("033056 / 123456", Some("033056123456")),
             ("49244 / 123456", Some("49244123456")),
             ("+49 4101 / 123456", Some("+494101123456")),
