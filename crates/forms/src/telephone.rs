@@ -90,10 +90,10 @@ pub(crate) fn to_ascii_in_number(c: char) -> char {
 /// The normal form of a telephone number: an optional `+`, 5 to 15 digits, and `;ext=` with an extension (RFC
 /// 3966). Blanks, dashes, dots, `/`, parentheses and brackets may separate digits. `tel` may precede the
 /// number. A `+` may follow it, as in texts from right to left. Digits become ASCII. After the code of a
-/// country whose national numbers begin with a zero that is not dialed from abroad, drops a single zero,
-/// and one of [`TRUNK_PREFIXES`]; after other codes, drops `(0)`, unless the country dials it. `None` if the
-/// text is no telephone number, or has a control character such as a tab. Two numbers with a slash between
-/// them become one, because local numbers are written like this, too.
+/// country whose national numbers begin with a zero that is not dialed from abroad, drops a single zero, and
+/// after some codes another trunk prefix, such as the 8 of Russia; after other codes, drops `(0)`, unless the
+/// country dials it. `None` if the text is no telephone number, or has a control character such as a tab. Two
+/// numbers with a slash between them become one, because local numbers are written like this, too.
 pub fn telephone_number(text: &str) -> Option<String> {
     let text: String = text.chars().map(to_ascii_in_number).collect();
     let is_separator = |c: char| SEPARATORS.contains(c);

@@ -85,7 +85,7 @@ impl Ending {
     }
 }
 
-/// Removes comments of Obsidian (`%%`), Liquid and those of other programs outside of code, and keeps those of
+/// Removes comments of Obsidian (`%%`), Liquid and other programs outside of code, and keeps those of
 /// Obsidian that begin in HTML. Warns if text before or after a comment may be part of the same sentence, if
 /// a comment that begins with `%%` and text on the same line contains an empty line, and if text is shown
 /// although it may be a comment. If `%%` alone on a line, outside of a list, has no end, warns and removes
