@@ -69,7 +69,7 @@ fn an_unknown_form_of_a_channel_is_an_error_that_suggests_the_name() {
 #[test]
 fn settings_of_a_form_may_stand_in_its_file() {
     let settings =
-        "enabled = true\naccept = \"kept\"\nretention = \"2y\"\nreply = \"Hello\"\nlimits.per_hour = 5\n";
+        "enabled = true\naccept = \"kept\"\nretention = \"730d\"\nreply = \"Hello\"\nlimits.per_hour = 5\n";
     let text = format!(
         "title = \"Quote\"\n{settings}[[field]]\nname = \"text\"\ntype = \"text\"\nlabel = \"Text\"\n"
     );
