@@ -57,7 +57,7 @@ pub(super) fn answer_of(dom: &Dom, id: NodeId) -> Option<&'static str> {
     let attribute = dom.first_attribute(id, &NAMES).map(|name| name.split(';').next().unwrap_or(name));
     // In `data-icon`, the name `x` is the logo of the network X.
     let attribute = attribute.filter(|_| dom.attribute(id, "data-icon") != Some("x"));
-    // In a set of flags, `no` is that of Norway.
+    // In a set of flags, `no` is the flag of Norway.
     let attribute = attribute.filter(|name| !name.contains("flag"));
     let attribute = attribute.map(|name| name.rsplit(':').next().unwrap_or(name));
     let is_element = dom.tag(id) == Tag::Other && dom.name(id).contains("icon");
@@ -134,16 +134,20 @@ fn answer_to(name: &str) -> Option<&'static str> {
     }
 }
 
+/// Whether a class selects one of the Material fonts, such as `material-icons-round`.
+pub(super) fn is_material_font(class: &str) -> bool {
+    class.starts_with("material-icons") || class.starts_with("material-symbols")
+}
+
 /// Whether an element has a class of the Material fonts and contains only a text that may be the name of a
 /// symbol: lower-case letters, digits and underscores. These fonts show the symbol instead of the text.
 pub(super) fn is_ligature(dom: &Dom, id: NodeId) -> bool {
-    let is_font = |class: &str| class.starts_with("material-icons") || class.starts_with("material-symbols");
     let is_name = |text: &str| {
         let text = text.trim();
         !text.is_empty() && text.bytes().all(|b| b.is_ascii_lowercase() || b.is_ascii_digit() || b == b'_')
     };
     let only = dom.node(id).first.filter(|&only| dom.node(id).last == Some(only));
-    dom.classes(id).any(is_font) && only.and_then(|only| dom.text(only)).is_some_and(is_name)
+    dom.classes(id).any(is_material_font) && only.and_then(|only| dom.text(only)).is_some_and(is_name)
 }
 
 /// Whether an element is the first content of a paragraph, a list item, a term, an explanation or a table

@@ -1,7 +1,7 @@
 //! Removes the parts of a page that visitors do not see: scripts, styles, hidden elements and copies. Also
 //! reads the base URL, and counts the letters of a page before parts are removed.
 
-use super::answer_symbols::{answer_of, move_into_paragraphs};
+use super::answer_symbols::{answer_of, is_material_font, move_into_paragraphs};
 use super::code;
 use super::copies::{CopyMark, copy_mark, is_shown_on_wide_screens, remove_copies};
 use super::dom::{DOCUMENT, Dom, FOR_SCREEN_READERS, NodeId, Tag, clip, count_letters};
@@ -257,9 +257,8 @@ fn is_decoration(dom: &Dom, id: NodeId) -> bool {
     }
     let text = dom.text_content(id);
     let is_name = |class: &str| matches!(class.rsplit(['-', '_']).next(), Some("icon" | "icons"));
-    let is_font = |class: &str| class.starts_with("material-icons") || class.starts_with("material-symbols");
     let is_icon = || {
-        dom.classes(id).any(|class| is_name(class) || is_font(class))
+        dom.classes(id).any(|class| is_name(class) || is_material_font(class))
             && text.trim().chars().all(|c| c.is_ascii_lowercase() || c.is_ascii_digit() || c == '_')
     };
     count_letters(&text) == 0 && !is_meaningful_symbol(dom, id, text.trim()) || is_icon()

@@ -104,8 +104,8 @@ fn is_dark_variant(dom: &Dom, id: NodeId) -> bool {
     around().any(|a| has_theme(dom, a, &DARK)) && around().flat_map(beside).any(|other| is_light(&other))
 }
 
-/// The classes and the fragments of addresses with which themes, GitHub and generators show an image only in
-/// light mode.
+/// Classes, and fragments of addresses, that mark an image for light mode only, in themes, on GitHub and in
+/// site generators.
 const LIGHT: [&str; 6] = [
     "only-light",
     "gh-light-mode-only",
@@ -115,7 +115,7 @@ const LIGHT: [&str; 6] = [
     "themedComponent--light",
 ];
 
-/// Likewise for dark mode.
+/// Classes, and fragments of addresses, that mark an image for dark mode only.
 const DARK: [&str; 6] =
     ["only-dark", "gh-dark-mode-only", "dark:block", "light:sl-hidden", "dark-only", "themedComponent--dark"];
 
@@ -233,7 +233,7 @@ fn copy_mark_of_class(class: &str) -> Option<CopyMark> {
     is_mark().then_some(CopyMark::Width)
 }
 
-/// Words with which the classes of sliders and animations end that mark a copy.
+/// Last words of the classes by which sliders and animations mark a copy.
 const COPIES: [&str; 4] = ["clone", "cloned", "duplicate", "duplicated"];
 
 /// Classes that hide an element, unless another class shows the element at some screen widths.

@@ -245,18 +245,18 @@ pub(super) fn find_labeled_panels(dom: &Dom, root: NodeId) -> Tabs {
     found
 }
 
-/// The text of a tab, or the `aria-label` of a radio button, as daisyUI uses for tabs. An empty element with
-/// a label is often a dot below a slider, whose label says nothing.
+/// The text of a tab, or the `aria-label` of a radio button, as daisyUI uses for tabs. Labels of other
+/// empty elements do not count: most are dots below a slider.
 fn label_of_tab(dom: &Dom, tab: NodeId) -> String {
     let label = dom.attribute(tab, "aria-label").filter(|_| dom.tag(tab) == Tag::Input);
     let text = label.map_or_else(|| shown_text(dom, tab), |label| label.trim().to_owned());
     clip(&text, MAX_LABEL).to_owned()
 }
 
-/// Adds the tabs that have neither roles nor known classes: the controls in a row or a list
-/// ([`opened_panel`]) if there are several, each is a plain label ([`is_plain_label`]) and names another
-/// panel, and the panels are siblings outside of the row. Links must lead to panels of which one is hidden,
-/// because other links are a table of contents.
+/// Adds the tabs that have neither roles nor known classes: the controls in a row or a list, if there are
+/// several, each is a plain label ([`is_plain_label`]) and opens a panel of its own ([`opened_panel`]), and
+/// the panels are siblings outside of the row. If a control is a link, the HTML must hide at least one of the
+/// panels; otherwise, the links are a table of contents.
 fn add_tabs_without_roles(dom: &Dom, root: NodeId, found: &mut Tabs) {
     const NAMES: [&str; 5] = ["id", "name", "data-tab-item", "data-tab-content", "x-show"];
     let elements = || dom.descendants(root).filter(|&id| dom.element(id).is_some());
@@ -268,8 +268,11 @@ fn add_tabs_without_roles(dom: &Dom, root: NodeId, found: &mut Tabs) {
         rows[place].push((id, panel));
     }
     rows.retain(|row| row.len() > 1);
+    if rows.is_empty() {
+        return;
+    }
     let mut panels = HashMap::new();
-    for id in elements().filter(|&id| !rows.is_empty() && opened_panel(dom, id).is_none()) {
+    for id in elements().filter(|&id| opened_panel(dom, id).is_none()) {
         for name in NAMES.iter().filter_map(|name| Some(panel_key(name, dom.attribute(id, name)?))) {
             panels.entry(name).or_insert(id);
         }
@@ -405,7 +408,7 @@ const PERMALINK_WORDS: [&str; 11] = [
 
 /// Whether an element is a permalink: a link to a fragment, outside of code, that is empty, a symbol, or a
 /// phrase such as "Link to this section" beside other text. An empty link must have a class of
-/// [`PERMALINKS`], or be in the element with which PreTeXt marks permalinks, and no image but a `data:` one.
+/// [`PERMALINKS`], or be in PreTeXt's element for permalinks, and have no image but a `data:` one.
 /// With such a class, a phrase must lead to the same page. Without it, a link must lead to its own place.
 /// There are two exceptions: `↩`, and a symbol in a heading or a term, which must have text beside it
 /// instead.

@@ -106,8 +106,8 @@ impl Converter<'_> {
     }
 }
 
-/// Gives the items of lists in Word's format "Web Page, Filtered" the styles that the format removes: the
-/// level to the paragraph, and that of a marker to a new element around the marker and the space after it.
+/// Restores the styles that Word's format "Web Page, Filtered" removes from the items of lists. The paragraph
+/// gets its level. A new element around the marker and the space after it gets the style of a marker.
 pub(super) fn mark_filtered_items(dom: &mut Dom, root: NodeId) {
     let paragraphs = dom.descendants(root).filter(|&id| dom.tag(id) == Tag::P);
     let items: Vec<_> = paragraphs.filter_map(|id| Some((id, filtered_marker(dom, id)?))).collect();

@@ -447,9 +447,9 @@ pub(super) fn remove_navigation(dom: &mut Dom, root: NodeId, is_fragment: bool) 
     });
 }
 
-/// Whether an element is a link with which Bootstrap moves a carousel by one slide, or closes a message
-/// without leading to another page, or contains the controls of a player in Ghost. As buttons, such controls
-/// are left out elsewhere.
+/// Whether an element is a link that moves a carousel of Bootstrap by one slide, or a link that closes a
+/// message and leads to no other page, or contains the controls of a player in Ghost. Buttons for these are
+/// left out elsewhere.
 fn is_script_control(dom: &Dom, id: NodeId) -> bool {
     let moves = matches!(dom.first_attribute(id, &["data-slide", "data-bs-slide"]), Some("prev" | "next"));
     let closes = dom.first_attribute(id, &["data-dismiss", "data-bs-dismiss"]).is_some();

@@ -1,5 +1,5 @@
-//! Turns elements with which generators write tables into tables: the `<span>` elements of LaTeXML inside of
-//! text, and the `<div>` elements of Javadoc.
+//! Turns elements that generators use instead of tables into tables: the `<span>` elements of LaTeXML inside
+//! of text, and the `<div>` elements of Javadoc.
 
 use super::dom::{Dom, NodeId, Tag};
 
@@ -10,9 +10,9 @@ pub(super) fn mark_tables(dom: &mut Dom, root: NodeId) {
 }
 
 /// Gives a summary of Javadoc 17 and later, which is a grid of cells without rows, and its cells the tags of
-/// a table. Each cell has a class for its column, such as `col-first` or `col-constructor-name`; that of the
-/// first cell begins each row. Does nothing to a grid with other content, and to one without a cell of the
-/// class `col-last` or `table-header`, which has columns of Bootstrap.
+/// a table. Each cell has a class for its column, such as `col-first` or `col-constructor-name`. A cell with
+/// the column class of the first one begins a row. Skips a grid with other content, and a grid without a cell
+/// of the class `col-last` or `table-header`, because Bootstrap's columns have similar classes.
 fn mark_tables_of_javadoc(dom: &mut Dom, root: NodeId) {
     let column = |id| dom.classes(id).find(|class| class.starts_with("col-"));
     let is_of_javadoc = |cell| dom.has_class_in(cell, &["col-last", "table-header"]);

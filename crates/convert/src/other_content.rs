@@ -50,8 +50,8 @@ fn is_surrounding(dom: &Dom, id: NodeId) -> bool {
         "status",
     ];
     let is_nested = || dom.is_in(id, &[Tag::Article, Tag::Section]);
-    // A class that only contains the word, such as `elementor-widget`, is that of any part of a page. A page
-    // of SiteOrigin consists of widgets in panels.
+    // Any part of a page may have a class that only contains the word, such as `elementor-widget`. SiteOrigin
+    // builds a page from widgets in panels.
     let is_widget = |class: &str| matches!(class.split(['-', '_']).next(), Some("widget" | "widgets"));
     let is_list = |class: &str| LISTS_AROUND_CONTENT.iter().any(|list| class.contains(list));
     matches!(dom.tag(id), Aside | Dialog | Form | Nav | Search)
@@ -76,8 +76,8 @@ const AROUND_CONTENT: &[&str] = &[
     "newsletter", "pagination", "popup", "related", "respond", "share", "sharedaddy", "sharing", "sidebar", "subscribe", "toc",
 ];
 
-/// Parts of the classes of lists around content whose words alone are also used for content, as in
-/// `social-proof` and `recent-work`.
+/// Parts of the classes of lists around content. A single word of them does not count, because content uses
+/// it, too, as in `social-proof` and `recent-work`.
 const LISTS_AROUND_CONTENT: [&str; 6] =
     ["recent-post", "recent-comment", "social-icon", "social-link", "social-media", "social-share"];
 

@@ -197,7 +197,7 @@ fn is_price_after(dom: &Dom, before: NodeId, id: NodeId) -> bool {
 /// class.
 fn is_number_of_name(dom: &Dom, parent: NodeId, before: NodeId, id: NodeId) -> bool {
     let ends_number = |end: char| end.is_ascii_digit() || matches!(end, ')' | '.');
-    // A raised number before a name may be that of an isotope.
+    // A raised number before a name may be the mass number of an isotope.
     if matches!(dom.tag(before), Tag::Sup | Tag::Sub)
         || !edge(dom, before, false).is_some_and(ends_number)
         || !edge(dom, id, true).is_some_and(char::is_uppercase)

@@ -125,9 +125,9 @@ pub fn telephone_number(text: &str) -> Option<String> {
     Some(normal)
 }
 
-/// The digits of a number without the zero in `(0)` or `[0]` after a country code: one to three digits, the
-/// first of which is not zero, at the start of the number or after `00`. Keeps the zero if it is dialed from
-/// abroad, or if fewer than five digits would remain.
+/// The digits of a number. Drops the zero in `(0)` or `[0]` after a country code, unless callers from abroad
+/// dial this zero, or fewer than five digits would remain. A country code has one to three digits, does not
+/// begin with a zero, and stands at the start of the number or after `00`.
 fn dialed_digits(number: &str, is_international: bool) -> String {
     let digits = |text: &str| text.chars().filter(char::is_ascii_digit).collect::<String>();
     let all = digits(number);

@@ -7,6 +7,7 @@ mod canonical;
 mod conversion;
 mod conversion_cache;
 mod converter;
+mod encoded_names;
 mod extensions;
 mod form_controls;
 mod forms;
@@ -33,10 +34,11 @@ use self::conversion::{Conversion, Facts, Shared};
 pub(super) use self::conversion_cache::CachePlaces;
 pub use self::conversion_cache::ConversionCache;
 use self::converter::PageConverter;
+use self::encoded_names::{decode_names, redirect_written_names};
 use self::forms::FormTexts;
 use self::headers::{HTML_TYPES, apply_to_rewrites, html_headers};
 use self::html_pages::{Fragment, HtmlPage, separate_fragments};
-use self::url_faults::{decode_names, redirect_written_names, report_base_path, report_shadowed};
+use self::url_faults::{report_base_path, report_shadowed};
 use super::file::{Blob, Cache, File, cors_header, document_version, noindex_header};
 use super::header_rules::{at_path, restrict_content_type, with_headers, with_noindex};
 use super::live_reload::{add_reload_script, end_of_head, insert_at};
@@ -402,14 +404,13 @@ impl ComposeContext<'_> {
     /// Whether `robots.txt` or a rule of `_headers` excludes a page from indexes, or it is a shell.
     fn withholds(&self, page: &HtmlPage<'_>) -> bool {
         let file_path = format!("{}{}", self.build.mount, page.name());
-        let headers = || headers_for(self.headers, &page.path);
         let forbids = |(name, value): &(HeaderName, HeaderValue)| {
             name == X_ROBOTS_TAG && value.to_str().is_ok_and(forbids_index)
         };
         page.is_shell
             || self.robots.forbids(&page.path)
             || self.robots.forbids_file(&file_path)
-            || headers().iter().any(forbids)
+            || headers_for(self.headers, &page.path).iter().any(forbids)
     }
 }
 

@@ -49,7 +49,7 @@ impl Visibility {
                 // `members`, `paid` and `tiers` are posts of Ghost for its subscribers.
                 "private" | "hidden" | "pending" | "trash" | "auto-draft" | "skip" | "members" | "paid"
                 | "tiers" => draft(Some(true)),
-                // A status may be that of what the page describes, such as a protected building.
+                // `status` may describe the subject of the page, such as a protected building.
                 "protected" if key.eq_ignore_ascii_case("visibility") => draft(Some(true)),
                 "unlisted" => unlisted(Some(true)),
                 "public" | "published" | "publish" | "new" => Self::default(),

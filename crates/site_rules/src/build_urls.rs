@@ -63,9 +63,9 @@ pub fn not_found_folder(name: &str) -> Option<&str> {
     }
 }
 
-/// Whether the name of an HTML file is that of the shell of an app, of a page for an error status, or of the
-/// pattern for pages with parameters (`[slug].html`). Frameworks write these for servers, not for readers.
-/// Pages with content may have some of these names, too, but then links lead to them.
+/// Whether frameworks give a file with this name to servers, not to readers: the shell of an app, a page for
+/// an error status, or a pattern for pages with parameters (`[slug].html`). Pages with content may have some
+/// of these names, too, but then links lead to them.
 pub fn is_shell(name: &str) -> bool {
     const FOLDERS: [&str; 4] = ["500", "_not-found", "dev-404-page", "offline-plugin-app-shell-fallback"];
     let Some(stem) = name.strip_suffix(".html") else { return false };

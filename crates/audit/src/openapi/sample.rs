@@ -74,7 +74,8 @@ fn is_honeypot(schema: &Value, name: &str) -> bool {
     let name = name.to_ascii_lowercase();
     let description = schema.get("description").and_then(Value::as_str).unwrap_or_default();
     ["honeypot", "gotcha", "botcheck", "bot-field"].iter().any(|word| name.contains(word))
-        || Regex::new(ABOUT_HONEYPOT).is_ok_and(|about| about.is_match(description))
+        || description.to_ascii_lowercase().contains("honeypot")
+            && Regex::new(ABOUT_HONEYPOT).is_ok_and(|about| about.is_match(description))
 }
 
 /// A text of the format; without a format an e-mail address if `name` contains `mail`, or else [`TEXT`],

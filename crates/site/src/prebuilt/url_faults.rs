@@ -1,4 +1,4 @@
-//! Decodes names of files, and reports builds for another base path and redirects without effect.
+//! Reports builds for another base path, and redirects without effect.
 
 use std::collections::HashSet;
 
@@ -7,46 +7,9 @@ use http::StatusCode;
 
 use crate::fault::Fault;
 use crate::html::attributes;
-use crate::path::{self, encode};
 use crate::rules::RedirectRule;
-use crate::site::{Redirect, Role, Site, SiteEntry};
+use crate::site::{Role, Site, SiteEntry};
 use crate::site_files::{BuildFile, HOME_PAGES};
-
-/// Decodes percent escapes in the names of files, because the links of such builds are meant for the decoded
-/// names. Returns the names on the disk and the decoded ones. Keeps a name that is no valid path, or whose
-/// decoded form is hidden or the name of another file.
-pub(super) fn decode_names(files: &mut [BuildFile]) -> Vec<(String, String)> {
-    if !files.iter().any(|file| file.name.contains('%')) {
-        return Vec::new();
-    }
-    let mut names: HashSet<String> = files.iter().map(|file| file.name.clone()).collect();
-    let mut decoded = Vec::new();
-    for file in files.iter_mut().filter(|file| file.name.contains('%')) {
-        let written = format!("/{}", file.name);
-        let Ok(path) = path::decode(&written) else { continue };
-        let name = path[1..].to_owned();
-        if !path.contains("/.") && names.insert(name.clone()) {
-            decoded.push((std::mem::replace(&mut file.name, name.clone()), name));
-        }
-    }
-    decoded
-}
-
-/// Redirects the paths of names from [`decode_names`], as they are on the disk, to those of the decoded
-/// names, because some builds link to them: a percent sign in a link to them is encoded once more.
-pub(super) fn redirect_written_names(site: &mut Site, mount: &str, decoded: &[(String, String)]) {
-    for (written, decoded) in decoded {
-        for end in ["index.html", ".html", ""] {
-            let ends = written.strip_suffix(end).zip(decoded.strip_suffix(end));
-            let Some((written, decoded)) = ends else { continue };
-            let path = format!("{mount}{decoded}");
-            if site.entries.contains_key(path.as_str()) {
-                let to = || SiteEntry::Redirect(Redirect::permanent(encode(&path)));
-                site.entries.entry(format!("{mount}{written}").into()).or_insert_with(to);
-            }
-        }
-    }
-}
 
 /// Warns if the build is served at the root, but was made for another base path, judging by the links on its
 /// home page.

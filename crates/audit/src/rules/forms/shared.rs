@@ -103,9 +103,9 @@ fn names_error(response: &Response) -> bool {
 pub(super) const MAX_FORMS: usize = 10;
 
 /// The forms of a page with a field for an e-mail address (by its type, or named `email`), a telephone number
-/// or a password, and the method in lower case with which a browser sends them: `post` if a button sends it,
-/// or else that of the first button, or of a form without buttons; empty without one. Leaves out the method
-/// `dialog`, which sends nothing, also that of single buttons.
+/// or a password, each with the method, in lower case, that a browser uses: `post` if a button uses it, or
+/// else the method of the first button, or the form's own method if it has no button; empty if the HTML sets
+/// none. Ignores the method `dialog`, which sends nothing, and skips forms that have no other method.
 pub(super) fn personal_forms(page: &Page) -> Vec<(HtmlElement<'_>, String)> {
     let kind = |control: &HtmlElement<'_>| control.attribute("type").unwrap_or_default().to_ascii_lowercase();
     let is_personal = |control: &HtmlElement<'_>| {

@@ -178,7 +178,7 @@ pub(super) fn unreadable(page: &Page, exchange: &Exchange) -> Option<String> {
     page.response().unreadable().or_else(|| exchange.response()?.unreadable())
 }
 
-/// The block of the HTML in whose middle the Markdown ends. The last block of the Markdown is the start of
+/// The block of the HTML that the Markdown cuts in the middle. The last block of the Markdown is the start of
 /// this block, has at least 8 words, and ends without punctuation other than `…`. Both blocks are prose.
 pub(super) fn cut_block<'a>(page: &'a Page, markdown: &MarkdownPage) -> Option<&'a TextBlock> {
     let last = markdown.blocks.last().filter(|last| last.kind == BlockKind::Prose)?;

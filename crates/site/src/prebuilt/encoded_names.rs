@@ -1,0 +1,43 @@
+//! Decodes the percent-encoded names that some generators give to the files of a build.
+
+use std::collections::HashSet;
+
+use crate::path::{self, encode};
+use crate::site::{Redirect, Site, SiteEntry};
+use crate::site_files::BuildFile;
+
+/// Decodes percent escapes in the names of files, because the links of such builds are meant for the decoded
+/// names. Returns the names on the disk and the decoded ones. Keeps a name that is no valid path, or whose
+/// decoded form is hidden or the name of another file.
+pub(super) fn decode_names(files: &mut [BuildFile]) -> Vec<(String, String)> {
+    if !files.iter().any(|file| file.name.contains('%')) {
+        return Vec::new();
+    }
+    let mut names: HashSet<String> = files.iter().map(|file| file.name.clone()).collect();
+    let mut decoded = Vec::new();
+    for file in files.iter_mut().filter(|file| file.name.contains('%')) {
+        let written = format!("/{}", file.name);
+        let Ok(path) = path::decode(&written) else { continue };
+        let name = path[1..].to_owned();
+        if !path.contains("/.") && names.insert(name.clone()) {
+            decoded.push((std::mem::replace(&mut file.name, name.clone()), name));
+        }
+    }
+    decoded
+}
+
+/// Redirects each name that [`decode_names`] decoded, as it is on the disk, to its decoded path: some builds
+/// link to it, with the percent sign encoded once more.
+pub(super) fn redirect_written_names(site: &mut Site, mount: &str, decoded: &[(String, String)]) {
+    for (written, decoded) in decoded {
+        for end in ["index.html", ".html", ""] {
+            let ends = written.strip_suffix(end).zip(decoded.strip_suffix(end));
+            let Some((written, decoded)) = ends else { continue };
+            let path = format!("{mount}{decoded}");
+            if site.entries.contains_key(path.as_str()) {
+                let to = || SiteEntry::Redirect(Redirect::permanent(encode(&path)));
+                site.entries.entry(format!("{mount}{written}").into()).or_insert_with(to);
+            }
+        }
+    }
+}
