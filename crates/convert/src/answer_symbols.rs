@@ -185,17 +185,17 @@ fn is_item(dom: &Dom, id: NodeId) -> bool {
 /// a cell into this paragraph. Symbols before a block of another kind, such as a heading, are decoration and
 /// stay.
 pub(super) fn move_into_paragraphs(dom: &mut Dom, root: NodeId) {
-    let place = |id| answer_of(dom, id).and_then(|_| Some((id, paragraph_after(dom, id)?)));
-    let moves: Vec<_> = dom.descendants(root).filter_map(place).collect();
+    let is_in_item = |id| dom.ancestors(id).skip(1).take(4).any(|a| is_item(dom, a));
+    let symbols = dom.descendants(root).filter(|&id| is_in_item(id) && answer_of(dom, id).is_some());
+    let moves: Vec<_> = symbols.filter_map(|id| Some((id, paragraph_after(dom, id)?))).collect();
     for (id, first) in moves {
         dom.insert_before(first, id);
     }
 }
 
-/// The first content of the paragraph or `<div>` after an element that is in an item, at most three levels
-/// below it. `None` if other content is between the two, and if the paragraph begins with a block.
+/// The first content of the paragraph or `<div>` after an element that is at most three levels below an item.
+/// `None` if other content is between the two, and if the paragraph begins with a block.
 fn paragraph_after(dom: &Dom, id: NodeId) -> Option<NodeId> {
-    dom.ancestors(id).skip(1).take(4).find(|&a| is_item(dom, a))?;
     let is_content = |node: &NodeId| !dom.is_blank(*node);
     let is_paragraph = |id: NodeId| matches!(dom.tag(id), Tag::P | Tag::Div);
     let is_end = |a| is_item(dom, a) || matches!(dom.tag(a), Tag::A | Tag::Button);

@@ -428,19 +428,15 @@ fn separate_words(dom: &mut Dom, root: NodeId) {
     let joints: Vec<NodeId> = dom.descendants(root).filter(is_joint).collect();
     let is_inline = |id| dom.has_attribute(id, "class") && !dom.tag(id).is_block();
     let is_variant = |id| is_inline(id) && copy_mark(dom, id) == Some(CopyMark::Width);
-    let follows_variant = |id: &NodeId| {
-        let before = dom.node(*id).previous.filter(|&before| is_inline(before));
-        before.is_some_and(|before| is_variant(*id) && is_variant(before))
-            && !dom.is_in(*id, &[Tag::Pre, Tag::Code])
+    let follows_variant = |id| {
+        let before = dom.node(id).previous.filter(|&before| is_inline(before));
+        before.is_some_and(|before| is_variant(id) && is_variant(before))
     };
-    let variants: Vec<NodeId> = dom.descendants(root).filter(follows_variant).collect();
-    for id in variants {
-        let space = dom.push_text(" ");
-        dom.insert_before(id, space);
-    }
-    let is_part = |id: &NodeId| is_apart_in_bem(dom, *id) && !dom.is_in(*id, &[Tag::Pre, Tag::Code]);
-    let parts: Vec<NodeId> = dom.descendants(root).filter(is_part).collect();
-    for id in parts {
+    let is_apart = |id: &NodeId| {
+        (follows_variant(*id) || is_apart_in_bem(dom, *id)) && !dom.is_in(*id, &[Tag::Pre, Tag::Code])
+    };
+    let apart: Vec<NodeId> = dom.descendants(root).filter(is_apart).collect();
+    for id in apart {
         let space = dom.push_text(" ");
         dom.insert_before(id, space);
     }
@@ -456,8 +452,16 @@ fn separate_words(dom: &mut Dom, root: NodeId) {
 /// as `schema__name` and `schema__type`, in a part that contains them, such as `schema__row`, and letters
 /// meet between them. Empty elements, which draw a divider, do not count.
 fn is_apart_in_bem(dom: &Dom, id: NodeId) -> bool {
-    let part = |id| dom.classes(id).find_map(|class| class.split_once("__"));
-    let Some((block, name)) = part(id).filter(|_| !dom.tag(id).is_block()) else { return false };
+    let part = |id| {
+        dom.classes(id).find_map(|class| {
+            let at = class.as_bytes().windows(2).position(|pair| pair == b"__")?;
+            Some((&class[..at], &class[at + 2..]))
+        })
+    };
+    if dom.tag(id).is_block() {
+        return false;
+    }
+    let Some((block, name)) = part(id) else { return false };
     let is_divider = |&node: &NodeId| dom.text(node).is_none() && dom.is_blank(node);
     let before = dom.nodes_before(id).take(3).find(|node| !is_divider(node));
     let is_other = |node| part(node).is_some_and(|(own, other)| own == block && other != name);

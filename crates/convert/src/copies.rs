@@ -18,31 +18,34 @@ pub(super) fn remove_copies(dom: &mut Dom, root: NodeId) {
     let marked: HashSet<NodeId> = copies.iter().map(|&(id, _)| id).collect();
     let mut slides: HashMap<NodeId, HashSet<String>> = HashMap::new();
     let is_repeated = |&(id, mark): &(NodeId, CopyMark)| {
-        let (Some(parent), content) = (dom.parent(id), comparable_content(dom, id)) else { return false };
-        if content.is_empty() {
-            return false;
-        }
+        let Some(parent) = dom.parent(id) else { return false };
         if mark == CopyMark::Slide {
+            let content = comparable_content(dom, id);
             let slides = slides.entry(parent).or_insert_with(|| {
                 let others = dom.children(parent).filter(|c| !marked.contains(c));
                 others.map(|other| comparable_content(dom, other)).collect()
             });
-            return !slides.insert(content);
+            return !content.is_empty() && !slides.insert(content);
         }
         let next = dom.next_element(id).filter(|next| !marked.contains(next));
         // Siblings with the same classes are shown on screens of the same widths, so neither is a copy for
         // other widths.
         let is_other = |o: &NodeId| dom.attribute(*o, "class") != dom.attribute(id, "class");
         let has_width = |id| dom.classes(id).any(names_width);
-        let is_enough = dom.has_class_in(id, FOR_SCREEN_READERS)
-            || dom.has_class_in(id, HIDDEN) && !has_width(id)
-            || !is_item(dom, id) && !is_value(dom, id);
-        let mut beside = dom.previous_element(id).into_iter().chain(next).filter(is_other);
-        beside.any(|other| {
-            (is_enough || has_width(other))
-                && comparable_content(dom, other) == content
-                && !links_differ(dom, id, other)
-        })
+        let is_enough = || {
+            dom.has_class_in(id, FOR_SCREEN_READERS)
+                || dom.has_class_in(id, HIDDEN) && !has_width(id)
+                || !is_item(dom, id) && !is_value(dom, id)
+        };
+        let beside = dom.previous_element(id).into_iter().chain(next).filter(is_other);
+        let originals: Vec<NodeId> = beside.filter(|&other| has_width(other) || is_enough()).collect();
+        if originals.is_empty() {
+            return false;
+        }
+        let content = comparable_content(dom, id);
+        let is_original =
+            |&other: &NodeId| comparable_content(dom, other) == content && !links_differ(dom, id, other);
+        !content.is_empty() && originals.iter().any(is_original)
     };
     let repeated: Vec<_> = copies.into_iter().filter(is_repeated).collect();
     for (id, _) in repeated {
@@ -221,8 +224,8 @@ pub(super) fn copy_mark(dom: &Dom, id: NodeId) -> Option<CopyMark> {
 /// The mark that a class gives: one of [`COPIES`] as its last word, or a name for what is hidden, for screen
 /// readers, or shown or hidden at some screen widths.
 fn copy_mark_of_class(class: &str) -> Option<CopyMark> {
-    let last = class.rsplit(['-', '_']).next().unwrap_or_default();
-    if COPIES.contains(&last) {
+    let start = class.bytes().rposition(|b| matches!(b, b'-' | b'_')).map_or(0, |at| at + 1);
+    if COPIES.contains(&&class[start..]) {
         return Some(CopyMark::Slide);
     }
     let is_mark = || {
@@ -257,15 +260,16 @@ fn names_width(class: &str) -> bool {
 
 /// Whether a class name has one of `words`. Punctuation and capital letters divide a class name into words.
 fn has_word(class: &str, words: &[&str]) -> bool {
-    let mut parts = class.split(|c: char| !c.is_ascii_alphanumeric()).filter(|part| !part.is_empty());
-    parts.any(|part| {
-        let mut starts = (1..part.len()).filter(|&at| part.as_bytes()[at].is_ascii_uppercase());
-        let mut start = 0;
-        let mut is_word = |end| {
-            let word = &part[std::mem::replace(&mut start, end)..end];
-            words.iter().any(|other| word.eq_ignore_ascii_case(other))
-        };
-        starts.any(&mut is_word) || is_word(part.len())
+    let class = class.as_bytes();
+    let mut start = 0;
+    (0..=class.len()).any(|end| {
+        let next = class.get(end);
+        if next.is_some_and(|b| matches!(b, b'a'..=b'z' | b'0'..=b'9')) {
+            return false;
+        }
+        let word = &class[start..end];
+        start = if next.is_some_and(u8::is_ascii_uppercase) { end } else { end + 1 };
+        words.iter().any(|other| word.eq_ignore_ascii_case(other.as_bytes()))
     })
 }
 

@@ -3,6 +3,7 @@
 use std::borrow::Cow;
 
 use encoding_rs::{Encoding, ISO_2022_JP, WINDOWS_1252, X_USER_DEFINED};
+use memchr::memchr;
 
 use super::tag_scan::{Markup, Tag, find_end_tag, next_attribute, next_markup, position_after};
 
@@ -16,7 +17,7 @@ const ESCAPE: u8 = 0x1b;
 /// become U+FFFD.
 pub fn decode_html(bytes: &[u8]) -> (Cow<'_, str>, &'static str) {
     // Valid UTF-8 with escape bytes may be ISO-2022-JP, so only then check the declaration.
-    let is_utf8 = |_: &&str| !bytes.contains(&ESCAPE) || declared_encoding(bytes) != Some(ISO_2022_JP);
+    let is_utf8 = |_: &&str| memchr(ESCAPE, bytes).is_none() || declared_encoding(bytes) != Some(ISO_2022_JP);
     if let Some(text) = std::str::from_utf8(bytes).ok().filter(is_utf8) {
         return (text.into(), "text/html; charset=utf-8");
     }

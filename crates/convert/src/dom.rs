@@ -114,21 +114,29 @@ pub(super) struct Node {
     /// Number of ancestors when the node was inserted.
     pub(super) depth: u16,
     pub(super) tag: Tag,
-    /// A bit set of the names of the element's attributes; see [`attribute_bit`].
+    /// A bit set of the names of the element's attributes; see [`name_bit`].
     attribute_bits: u32,
+    /// A bit set of the element's classes; see [`name_bit`].
+    class_bits: u32,
     pub(super) data: Data,
 }
 
-/// One of 32 bits for a name of an attribute. An element without the bit of a name does not have the
-/// attribute. Most elements lack most attributes that the converter looks for, so this saves a tenth of its
-/// time.
+/// One of 32 bits for the name of an attribute or a class. An element without the bit of a name does not have
+/// it. Most elements lack most attributes and classes that the converter looks for, so the bits of attributes
+/// save a tenth of its time, and those of classes 4 % of its instructions.
 #[inline]
-fn attribute_bit(name: &str) -> u32 {
+fn name_bit(name: &str) -> u32 {
     let name = name.as_bytes();
     let (first, last) = (name.first().copied().unwrap_or(0), name.last().copied().unwrap_or(0));
     // These factors give the most frequent names, such as `class` and `href`, bits of their own.
     let mixed = usize::from(first) + 2 * usize::from(last) + 10 * name.len();
     1 << (mixed % 32)
+}
+
+/// The bits of several names.
+#[inline]
+fn name_bits<'n>(names: impl Iterator<Item = &'n str>) -> u32 {
+    names.map(name_bit).fold(0, |bits, bit| bits | bit)
 }
 
 /// The tree of one document.
@@ -149,8 +157,18 @@ impl Dom {
 
     /// Adds a node without a parent.
     pub(super) fn push(&mut self, tag: Tag, data: Data) -> NodeId {
-        let (parent, previous, next, first, last) = (None, None, None, None, None);
-        self.nodes.push(Node { parent, previous, next, first, last, depth: 0, tag, attribute_bits: 0, data });
+        self.nodes.push(Node {
+            parent: None,
+            previous: None,
+            next: None,
+            first: None,
+            last: None,
+            depth: 0,
+            tag,
+            attribute_bits: 0,
+            class_bits: 0,
+            data,
+        });
         let id =
             NodeId(u32::try_from(self.nodes.len()).ok().and_then(NonZeroU32::new).unwrap_or(NonZeroU32::MAX));
         self.note_attributes(id);
@@ -186,12 +204,13 @@ impl Dom {
         self.push(Tag::Text, Data::Text(text.into()))
     }
 
-    /// Updates the bits of an element's attributes. Call this after adding attributes, because otherwise
-    /// [`Dom::attribute`] may not find them.
+    /// Updates the bits of an element's attributes and classes. Call this after adding attributes, because
+    /// otherwise [`Dom::attribute`] and [`Dom::has_class`] may not find them.
     pub(super) fn note_attributes(&mut self, id: NodeId) {
         let Data::Element(element) = &self.node(id).data else { return };
-        let bits = element.attributes.iter().map(|attribute| attribute_bit(&attribute.name.local));
-        self.node_mut(id).attribute_bits = bits.fold(0, |bits, bit| bits | bit);
+        let names = element.attributes.iter().map(|attribute| &*attribute.name.local);
+        self.node_mut(id).attribute_bits = name_bits(names);
+        self.node_mut(id).class_bits = name_bits(self.classes(id));
     }
 
     /// The number of nodes, including nodes that are not in the tree.
@@ -240,7 +259,7 @@ impl Dom {
     /// The value of the attribute with this local name: in lower case, except for some SVG and MathML names.
     #[inline]
     pub(super) fn attribute(&self, id: NodeId, name: &str) -> Option<&str> {
-        if self.node(id).attribute_bits & attribute_bit(name) == 0 {
+        if self.node(id).attribute_bits & name_bit(name) == 0 {
             return None;
         }
         self.find_attribute(id, name)
@@ -265,11 +284,17 @@ impl Dom {
         clip(self.attribute(id, "class").unwrap_or_default(), MAX_CLASSES).split_ascii_whitespace()
     }
 
+    #[inline]
     pub(super) fn has_class(&self, id: NodeId, class: &str) -> bool {
-        self.classes(id).any(|c| c == class)
+        self.node(id).class_bits & name_bit(class) != 0 && self.find_class(id, &[class])
     }
 
+    #[inline]
     pub(super) fn has_class_in(&self, id: NodeId, classes: &[&str]) -> bool {
+        self.node(id).class_bits & name_bits(classes.iter().copied()) != 0 && self.find_class(id, classes)
+    }
+
+    fn find_class(&self, id: NodeId, classes: &[&str]) -> bool {
         self.classes(id).any(|c| classes.contains(&c))
     }
 

@@ -193,8 +193,8 @@ fn own_address(dom: &Dom, id: NodeId) -> Option<(&'static str, String)> {
         (_, "oembed") => Some(("iframe", address_in(&["url"])?)),
         // A script of Iframely replaces an empty link with the page to which the link leads.
         (Tag::A, _) => {
-            let href = address_in(&["href"]).filter(|_| dom.has_attribute(id, "data-iframely-url"))?;
-            Some(("iframe", href))
+            dom.attribute(id, "data-iframely-url")?;
+            Some(("iframe", address_in(&["href"])?))
         }
         (Tag::Other, name) => {
             let element = match name.rsplit_once('-')?.1 {

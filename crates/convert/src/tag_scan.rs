@@ -162,7 +162,7 @@ pub(super) fn next_attribute<'a>(rest: &mut &'a [u8]) -> Option<(&'a [u8], &'a [
     };
     let value = value.trim_ascii_start();
     let (value, after) = if let [quote @ (b'"' | b'\''), value @ ..] = value {
-        let end = value.iter().position(|byte| byte == quote).unwrap_or(value.len());
+        let end = memchr(*quote, value).unwrap_or(value.len());
         (&value[..end], value.get(end + 1..).unwrap_or_default())
     } else {
         let is_end = |byte: &u8| byte.is_ascii_whitespace() || *byte == b'>';

@@ -48,12 +48,12 @@ fn final_number(dom: &Dom, id: NodeId) -> Option<&str> {
         return None;
     }
     let mut attributes = dom.element(id)?.attributes.iter();
-    let is_final = |name: &str| {
-        let Some(name) = name.strip_prefix("data-") else { return false };
+    let is_final = |name: &str, value: &str| {
+        let Some(name) = name.strip_prefix("data-").filter(|_| is_number(value)) else { return false };
         let has = |words: &[&str]| name.split('-').any(|word| words.contains(&word));
         has(&FINAL_NUMBERS) && !has(&OTHER_NUMBERS)
     };
-    attributes.find(|a| is_final(&a.name.local) && is_number(a.value.trim())).map(|a| a.value.trim())
+    attributes.find(|a| is_final(&a.name.local, a.value.trim())).map(|a| a.value.trim())
 }
 
 /// The element that shows the number of a counter, and its text with the final number: the counter itself, or
