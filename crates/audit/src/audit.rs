@@ -7,8 +7,9 @@ use frontdesk_convert::Url;
 
 use crate::client::Client;
 use crate::client_profiles::CHROME;
+use crate::error::AuditError;
 use crate::exchange::{Representation, Response};
-use crate::options::{AuditError, Options};
+use crate::options::Options;
 use crate::report::{NotJudged, Report};
 use crate::rule::Findings;
 use crate::rules::rules;

@@ -13,9 +13,10 @@ use tokio::sync::Semaphore;
 use tokio::time::{Instant, sleep_until};
 
 use crate::client_profiles::{PRODUCT_TOKEN, USER_AGENT};
+use crate::error::AuditError;
 use crate::exchange::{Exchange, FRESH_QUERY, MAX_BODY, Request, Response};
 use crate::group::Group;
-use crate::options::{AuditError, Options};
+use crate::options::Options;
 use crate::robots::Robots;
 
 /// Maximum number of concurrent requests.

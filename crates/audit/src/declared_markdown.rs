@@ -4,7 +4,8 @@ use frontdesk_convert::Url;
 use http::header;
 
 use crate::language::{lang_of, primary_subtag};
-use crate::page::{Page, parse_link_header};
+use crate::link_header::parse_link_header;
+use crate::page::Page;
 
 /// The address of the page's Markdown that `<link rel=alternate type=text/markdown>` or else the field `Link`
 /// declares. It may be on another site.

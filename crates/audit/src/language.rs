@@ -2,7 +2,8 @@
 
 use frontdesk_convert::Url;
 
-use crate::page::{LinkValue, Page, parse_link_header};
+use crate::link_header::{LinkValue, parse_link_header};
+use crate::page::Page;
 
 /// Languages that are common on websites, in the order in which the audit requests them.
 const FREQUENT: [&str; 7] = ["de", "fr", "es", "ja", "zh", "pt", "en"];

@@ -6,6 +6,7 @@ use super::documentation_markup;
 use super::dom::{Dom, NodeId, Tag, collapse};
 use super::inline::{Emphasis, Inline};
 use super::inline_markdown_parts::{Kind, Parts};
+use super::links;
 use super::list_numbers::{ItemNumbers, number_attribute};
 use super::main_content::leads_around;
 use super::markdown_block::{Block, Item, List};
@@ -522,7 +523,7 @@ impl Converter<'_> {
         let dom = self.dom;
         let is_cover = |&id: &NodeId| self.is_bare_link(id) && !leads_around(dom, id);
         let covers = dom.child_elements(card).filter(is_cover);
-        let (symbols, empty): (Vec<_>, Vec<_>) = covers.partition(|&link| media::shows_symbol(dom, link));
+        let (symbols, empty): (Vec<_>, Vec<_>) = covers.partition(|&link| links::shows_symbol(dom, link));
         let covers = if empty.is_empty() { symbols } else { empty };
         let [link] = covers[..] else { return None };
         Some((link, self.address(link, "href").filter(|_| !self.mode.is_exact)?))

@@ -7,14 +7,14 @@
 //!
 //! 1. `parse` builds the tree. `inline_scripts` and `metadata` read the inline scripts and the metadata of
 //!    the page.
-//! 2. `templates`, `markdown_source`, `embeds`, `mail_addresses`, `clean`, `copies`, `never_shown` and
+//! 2. `templates`, `markdown_source`, `script_embeds`, `mail_addresses`, `clean`, `copies`, `never_shown` and
 //!    `text_corrections` change the tree to what visitors see.
 //! 3. `main_content` finds the main region; `article` guesses the one of a page of another site.
 //! 4. `footnotes` takes the notes out of the text, with `footnote_references`, `footnote_marks`,
 //!    `footnote_blocks` and `footnote_numbers`.
 //! 5. `phrasing` and `block_conversion` convert the region to blocks, with readers for the markup of
-//!    generators: `documentation_markup`, `answer_symbols`, `code`, `math`, `media` and `table`. `spacing`
-//!    decides where the layout of a page separates words.
+//!    generators: `documentation_markup`, `answer_symbols`, `code`, `math`, `links`, `media` and `table`.
+//!    `spacing` decides where the layout of a page separates words.
 //! 6. `omitted_text` compares the text of the blocks with that of the region.
 //! 7. `markdown_document` gives the blocks one title, and `writer` writes them.
 
@@ -28,7 +28,6 @@ mod copies;
 mod decode;
 mod documentation_markup;
 mod dom;
-mod embeds;
 mod flat_lists;
 mod footnote_blocks;
 mod footnote_marks;
@@ -40,6 +39,7 @@ mod inline;
 mod inline_markdown_parts;
 mod inline_scripts;
 mod language_tag;
+mod links;
 mod list_numbers;
 mod mail_addresses;
 mod main_content;
@@ -60,6 +60,7 @@ mod page_header;
 mod panels;
 mod parse;
 mod phrasing;
+mod script_embeds;
 mod select;
 mod spacing;
 mod table;
@@ -290,7 +291,7 @@ pub fn convert(html: &str, options: &Options) -> Converted {
 fn show_written_content(dom: &mut dom::Dom) {
     templates::show_templates(dom);
     markdown_source::show_markdown_source(dom);
-    embeds::show_embeds(dom);
+    script_embeds::show_embeds(dom);
     mail_addresses::show_mail_addresses(dom);
 }
 

@@ -3,7 +3,7 @@
 use super::clean::{base_url, count_page_letters};
 use super::dom::{DOCUMENT, Dom, NodeId, Tag, collapse};
 use super::language_tag::language_tag;
-use super::media;
+use super::links;
 use super::parse::parse;
 use super::spacing::shown_text;
 use super::titles::{Titles, clip_value, site_key};
@@ -57,7 +57,7 @@ pub(super) fn read_metadata(dom: &Dom, url: Option<&Url>, site_name: Option<&str
         head.title.clone(),
     ];
     let titles = Titles { declared, site_names };
-    let resolve = |link: String| media::resolve_link(base, &link);
+    let resolve = |link: String| links::resolve_link(base, &link);
     // A second `author` is often the name of the publishing system, so read only the first. Some pages list
     // several authors under the other names of `<meta>`.
     let limit = |name: &str| if matches!(name, "author" | "article:author") { 1 } else { usize::MAX };

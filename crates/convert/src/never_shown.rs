@@ -2,8 +2,8 @@
 //! generator always hides, traps for bots in forms, and text outside of the screen.
 
 use super::dom::{Dom, NodeId, Tag};
-use super::embeds::canonical_address;
 use super::media::is_embedded;
+use super::script_embeds::canonical_address;
 
 /// Whether an element is hidden for good, so that it is no content even if a control seems to open it.
 pub(super) fn is_never_shown(dom: &Dom, id: NodeId) -> bool {

@@ -6,6 +6,7 @@ use super::documentation_markup::{self, Tabs};
 use super::dom::{Dom, NodeId, Tag, collapse, remove_invisible};
 use super::footnotes::Footnotes;
 use super::inline::{Emphasis, Inline};
+use super::links;
 use super::list_numbers::ItemNumbers;
 use super::main_content::leads_around;
 use super::math;
@@ -99,10 +100,10 @@ impl<'a> Converter<'a> {
         self.has_blocks[id.index()] || is_block_element(self.dom, id)
     }
 
-    /// The address in an attribute of a link or an image as [`media::resolve_link`] returns it; `None` also
+    /// The address in an attribute of a link or an image as [`links::resolve_link`] returns it; `None` also
     /// if the attribute is missing.
     pub(super) fn address(&self, id: NodeId, attribute: &str) -> Option<String> {
-        media::resolve_link(self.base.as_ref(), self.dom.attribute(id, attribute)?)
+        links::resolve_link(self.base.as_ref(), self.dom.attribute(id, attribute)?)
     }
 
     /// Converts the content of a table cell to one line of inline Markdown. Line breaks become `<br>`. A cell
@@ -453,10 +454,10 @@ impl<'a> Converter<'a> {
         let Some(destination) = destination.filter(|to| !to.starts_with('#') || !is_in_heading()) else {
             return self.write_inline_children(id, out);
         };
-        if let Some(address) = media::bare_address(dom, id).filter(|address| out.may_start_address(address)) {
+        if let Some(address) = links::bare_address(dom, id).filter(|address| out.may_start_address(address)) {
             return out.add_text(&address);
         }
-        out.open_link(format!("]({destination}{})", media::quoted_title(dom, id)));
+        out.open_link(format!("]({destination}{})", links::quoted_title(dom, id)));
         self.write_inline_children(id, out);
         let is_empty = out.is_empty_element();
         out.close();
@@ -488,16 +489,16 @@ impl<'a> Converter<'a> {
             label.or_else(title).filter(|label| !label.is_empty())
         };
         let label = dom.subtree(id).take(10).find_map(label_of);
-        let label = label.or_else(|| media::label_of_symbol_link(dom, id, self.base.as_ref()))?;
+        let label = label.or_else(|| links::label_of_symbol_link(dom, id, self.base.as_ref()))?;
         let start = label.to_lowercase();
         let is_tool = leads_around(dom, id)
-            || media::shares_page(dom, id, self.base.as_ref())
+            || links::shares_page(dom, id, self.base.as_ref())
             || TOOL_LABELS.iter().any(|label| start.starts_with(label));
         (!is_tool).then_some((destination, label))
     }
 
     /// Whether a link shows nothing, or only a symbol that says nothing of its own: the link has no label and
-    /// leads to a page of this site ([`media::leads_to_own_page`]).
+    /// leads to a page of this site ([`links::leads_to_own_page`]).
     pub(super) fn is_bare_link(&self, id: NodeId) -> bool {
         let dom = self.dom;
         let is_shown = |d| {
@@ -506,10 +507,10 @@ impl<'a> Converter<'a> {
                 || dom.text(d).is_some_and(|text| !text.trim().is_empty())
         };
         let is_arrow =
-            || self.symbol_label(id).is_none() && media::leads_to_own_page(dom, id, self.base.as_ref());
+            || self.symbol_label(id).is_none() && links::leads_to_own_page(dom, id, self.base.as_ref());
         dom.tag(id) == Tag::A
             && !dom.subtree(id).any(is_shown)
-            && (!media::shows_symbol(dom, id) || is_arrow())
+            && (!links::shows_symbol(dom, id) || is_arrow())
     }
 
     /// Writes code as code spans, divided at line breaks and at links.

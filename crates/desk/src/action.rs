@@ -15,7 +15,7 @@ use super::auth::InboxUser;
 use super::html::{Reply, see_other};
 use super::list_query::ListQuery;
 use super::notice::removal_code;
-use super::page::PageRequest;
+use super::pages::PageRequest;
 use super::request::encode_pairs;
 use super::sentences;
 use super::state::{ChannelTest, DeskState};

@@ -40,7 +40,7 @@ mod list_query;
 mod live;
 mod mailto;
 mod options;
-mod page;
+mod pages;
 mod person;
 mod person_page;
 mod preview;

@@ -10,7 +10,7 @@ use super::annotations::people;
 use super::clock::Clock;
 use super::html::Reply;
 use super::list_query::{ListQuery, ListState};
-use super::page::PageRequest;
+use super::pages::PageRequest;
 use frontdesk_deliver::digest::CanaryProblem;
 use frontdesk_forms::definition::DedupKey;
 use frontdesk_forms::text::visible;

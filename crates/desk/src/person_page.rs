@@ -8,7 +8,7 @@ use uuid::Uuid;
 use super::annotations::note_values;
 use super::html::{Reply, see_other};
 use super::notice::removal_code;
-use super::page::PageRequest;
+use super::pages::PageRequest;
 use super::person::{address_of, name_of, person_path, times};
 use super::submission_values;
 use frontdesk_forms::text::visible;

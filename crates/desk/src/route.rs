@@ -16,7 +16,7 @@ use super::export::export;
 use super::html::{Reply, reply, see_other, set_cookie, stream_reply};
 use super::list_query::ListQuery;
 use super::options::DeskOptions;
-use super::page::PageRequest;
+use super::pages::PageRequest;
 use super::person::person_in;
 use super::request::{Pairs, read_form};
 use super::response_body::DeskBody;

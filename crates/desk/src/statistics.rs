@@ -10,7 +10,7 @@ use minijinja::{Value, context};
 use super::chart::{Chart, MAX_SERIES, Series};
 use super::html::Reply;
 use super::options::ViewCounting;
-use super::page::PageRequest;
+use super::pages::PageRequest;
 use frontdesk_forms::text::visible;
 use frontdesk_inbox::store::{InboxReader, LeadCounts, MAX_LEADS, StoreError, ViewFilter, ViewReport, Views};
 use frontdesk_inbox::submission::Status;

@@ -9,7 +9,7 @@ use http::header::CONTENT_LENGTH;
 use http_body_util::BodyExt as _;
 use hyper::body::{Body as _, Incoming};
 
-use super::connection_slot::{Charge, Slot};
+use super::connection_memory::{Charge, Slot};
 use super::private_limits::{Answering, PrivateConn};
 
 /// Maximum length in bytes of an unwanted body that is read and discarded. If the server did not read the

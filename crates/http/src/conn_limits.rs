@@ -6,7 +6,7 @@ use std::collections::hash_map::Entry;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
-use super::connection_slot::{Closing, Slot};
+use super::connection_memory::{Closing, Slot};
 use super::counters::CloseReason;
 use super::options::Options;
 use super::socket::Peer;
@@ -199,7 +199,7 @@ impl Drop for ConnPermit {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::connection_slot::cost;
+    use crate::connection_memory::cost;
 
     #[test]
     fn the_reserve_is_for_networks_with_few_connections() {

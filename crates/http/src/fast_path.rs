@@ -2,12 +2,15 @@
 //! instructions instead of 22,200 (benches/instructions.toml).
 //!
 //! A request is plain if it is a GET or HEAD, arrives in one piece, and has no header that needs special
-//! handling (`plain_request.rs`). On any other request, or if the handler declines, the connection falls back
-//! to hyper, which gets the unserved bytes and serves all further requests. A fuzz target compares the
-//! responses of both paths.
+//! handling (`fast_path/plain_request.rs`). On any other request, or if the handler declines, the connection
+//! falls back to hyper, which gets the unserved bytes and serves all further requests. A fuzz target compares
+//! the responses of both paths.
 //!
 //! The connections of a worker can share one set of buffers, because each request that has arrived is served
 //! before another connection is polled. Idle connections therefore need no buffers.
+
+pub(crate) mod plain_request;
+pub(crate) mod plain_response;
 
 use std::cell::Cell;
 use std::io::{self, IoSlice};
@@ -22,13 +25,13 @@ use tokio::io::{AsyncWriteExt as _, ReadBuf};
 use tokio::sync::watch;
 use tokio::time::Instant;
 
+use self::plain_request::{MAX_FIELDS, PlainRequest};
+use self::plain_response::PlainResponse;
 use super::body_files::MIN_COPIED;
 use super::connection_deadline::Observer as _;
-use super::connection_slot::cost;
+use super::connection_memory::cost;
 use super::handler::{PublicHandler, RequestContext};
 use super::http1::timer::ConnTimer;
-use super::plain_request::{self, MAX_FIELDS, PlainRequest};
-use super::plain_response::PlainResponse;
 use super::response_body::ResponseBody;
 use super::sendfile::{ResponseStream, poll_send_before_file, poll_send_file};
 use super::shutdown::ShutdownPhase;

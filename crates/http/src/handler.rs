@@ -10,9 +10,9 @@ use http_body::Body;
 use tokio::time::Instant;
 
 use super::body::RequestBody;
+use super::fast_path::plain_request::PlainRequest;
+use super::fast_path::plain_response::PlainResponse;
 use super::options::Options;
-use super::plain_request::PlainRequest;
-use super::plain_response::PlainResponse;
 use super::refusal::Refusal;
 use super::response_body::ResponseBody;
 use super::socket::{Peer, Scheme};

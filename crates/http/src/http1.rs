@@ -15,7 +15,7 @@ use tokio::io::{AsyncRead, AsyncWrite};
 
 use self::timer::ConnTimer;
 use super::connection_deadline::{HEADER_LIMIT, Observed, run_until_deadline, wait_for_shutdown};
-use super::connection_slot::cost;
+use super::connection_memory::cost;
 use super::fast_path::{Exit, FastPathConn};
 use super::handler::PublicHandler;
 use super::sendfile::ResponseStream;

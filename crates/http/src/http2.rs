@@ -33,7 +33,7 @@ use self::deadlines::Deadlines;
 use self::guard::Guard;
 use self::memory::{CONNECTION_WINDOW, ConnMemory, MAX_CONCURRENT_STREAMS};
 use super::connection_deadline::{HEADER_LIMIT, Observed, Observer, run_until_deadline};
-use super::connection_slot::{Closing, Slot};
+use super::connection_memory::{Closing, Slot};
 use super::counters::CloseReason;
 use super::handler::PublicHandler;
 use super::options::Timeouts;

@@ -1,6 +1,6 @@
 //! Keeps memory below `server.max_memory`: closes the connections that hold the most when memory is short.
 //!
-//! Connections charge their memory to their slots (`connection_slot.rs`); plain HTTP/1.1 requests charge
+//! Connections charge their memory to their slots (`connection_memory.rs`); plain HTTP/1.1 requests charge
 //! nothing. When resident memory nears the limit, a thread closes connections: first those of the network
 //! that holds the most and, within it, of the source that holds the most. The site, the limiter's tables and
 //! a reload also use memory. Closing connections does not free that memory, so connections may always hold an
@@ -15,7 +15,7 @@ use std::sync::mpsc::{Receiver, RecvTimeoutError};
 use std::time::{Duration, Instant};
 
 use super::conn_limits::Holding;
-use super::connection_slot::{Closing, Slot};
+use super::connection_memory::{Closing, Slot};
 use super::options::Options;
 use super::server::Server;
 use frontdesk_limits::{Source, SourceNetwork};

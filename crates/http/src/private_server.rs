@@ -22,7 +22,7 @@ use tokio::time::Instant;
 
 use super::body::RequestBody;
 use super::connection_deadline::HEADER_LIMIT;
-use super::connection_slot::Slot;
+use super::connection_memory::Slot;
 use super::handler::{Handler, Request, RequestContext};
 use super::listener::{AcceptOutage, PAUSE_AFTER_ERROR, is_of_one_connection};
 use super::private_limits::{Answering, PrivateConn, PrivateConns};

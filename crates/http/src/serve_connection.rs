@@ -13,7 +13,7 @@ use tokio::sync::watch;
 
 use super::balance::AcceptedConn;
 use super::connection_deadline::{Observed, run_until_deadline, wait_for_shutdown};
-use super::connection_slot::{Closing, cost};
+use super::connection_memory::{Closing, cost};
 use super::counters::CloseReason;
 use super::handler::PublicHandler;
 use super::http1::timer::ConnTimer;

@@ -8,7 +8,7 @@ use hyper::body::Incoming;
 use tokio::time::Instant;
 
 use super::body::RequestBody;
-use super::connection_slot::{self, Slot};
+use super::connection_memory::{self, Slot};
 use super::handler::{PublicHandler, Request, RequestContext};
 use super::response_body::ResponseBody;
 use super::socket::{Peer, Scheme};
@@ -31,7 +31,7 @@ pub(super) async fn respond<H: PublicHandler>(
     // Use one snapshot for the whole request, so that a reload halfway through does not affect it.
     let snapshot = worker.server.snapshot.load();
     let (head, body) = request.into_parts();
-    let _charge = slot.charge(connection_slot::fields_cost(&head.headers));
+    let _charge = slot.charge(connection_memory::fields_cost(&head.headers));
     let mut body = RequestBody::new(body, slot, None);
     let options = (**snapshot).as_ref();
     let refusal = ambiguity::refusal(&head).or_else(|| {

@@ -5,10 +5,10 @@ use std::sync::Arc;
 
 use tokio::sync::watch;
 
-use super::connection_slot::Slot;
+use super::connection_memory::Slot;
+use super::fast_path::plain_response::SharedBuffers;
 use super::handler::PublicHandler;
 use super::options::Timeouts;
-use super::plain_response::SharedBuffers;
 use super::server::Server;
 use super::shutdown::ShutdownPhase;
 use super::socket::{Peer, Scheme};

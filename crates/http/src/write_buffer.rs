@@ -14,7 +14,7 @@ use std::task::{Context, Poll, ready};
 
 use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 
-use super::connection_slot::cost;
+use super::connection_memory::cost;
 
 /// Maximum number of bytes that are collected: as many as rustls encrypts at once. A write that does not fit
 /// is sent immediately, without copying, together with the bytes collected before it. With a quarter of this,

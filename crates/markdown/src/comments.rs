@@ -9,7 +9,7 @@ use comrak::options::Options;
 
 use crate::dollars;
 use crate::source::{SourceText, find_definition, without_markers};
-use frontdesk_process::maps::HashSet;
+use frontdesk_process::hash_maps::HashSet;
 
 /// How comments begin, and how they may end: the first end counts. [`liquid_tag`] finds Liquid's delimiters.
 const DELIMITERS: [(&str, &[&str]); 8] = [

@@ -5,7 +5,7 @@ use std::ops::Range;
 use comrak::Arena;
 use comrak::nodes::{Node, NodeValue, Sourcepos};
 use comrak::options::Options;
-use frontdesk_process::maps::HashSet;
+use frontdesk_process::hash_maps::HashSet;
 
 /// A text with the positions of its lines.
 pub struct SourceText<'a> {

@@ -9,7 +9,7 @@ pub mod cache_folder;
 pub mod disk_space;
 pub mod failure_log;
 pub mod file_signal;
-pub mod maps;
+pub mod hash_maps;
 pub mod memo;
 pub mod output_file;
 pub mod page_spill;

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use crate::maps::{HashMap, HashSet};
+use crate::hash_maps::{HashMap, HashSet};
 use crate::parallel::in_parallel;
 use crate::progress;
 

@@ -19,7 +19,7 @@ use super::schedule::{ScheduledPage, Unpublished, parse_time, start_of_day, unpu
 use super::site_files::SourceFile;
 use super::visibility::Visibility;
 use crate::fault::{Fault, did_you_mean};
-use frontdesk_process::maps::{HashMap, HashSet};
+use frontdesk_process::hash_maps::{HashMap, HashSet};
 use frontdesk_process::memo::{ByPointer, MemoMap};
 use frontdesk_process::panics::{self, Panic, Part};
 use frontdesk_publish::FileChanged;

@@ -19,7 +19,7 @@ use super::path::percent_decode;
 use super::schedule::{parse_publication_time, parse_time, to_iso};
 use super::visibility::{Visibility, as_flag};
 use crate::fault::{Fault, Severity, closest};
-use frontdesk_process::maps::HashMap;
+use frontdesk_process::hash_maps::HashMap;
 
 pub(super) use syntax::split;
 

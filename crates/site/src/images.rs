@@ -5,7 +5,7 @@ use frontdesk_media::{ImageSize, is_sized_format, read_size};
 use super::file::Blob;
 use super::site_files::Asset;
 use crate::fault::Fault;
-use frontdesk_process::maps::HashMap;
+use frontdesk_process::hash_maps::HashMap;
 use frontdesk_process::panics::{self, Part};
 use frontdesk_publish::media_type::media_type;
 

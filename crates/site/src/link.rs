@@ -4,7 +4,7 @@ use std::borrow::Cow;
 
 use super::images::ImageFacts;
 use super::path;
-use frontdesk_process::maps::{HashMap, HashSet};
+use frontdesk_process::hash_maps::{HashMap, HashSet};
 use frontdesk_site_rules::content_origins::ContentOrigins;
 
 /// The possible targets of links: pages by source file, and assets by path.

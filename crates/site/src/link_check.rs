@@ -12,7 +12,7 @@ use super::redirects::CompiledRedirects;
 use super::rendered_pages::LaidOutPage;
 use super::structure::Structure;
 use crate::fault::{Fault, Placed, closest, closest_path};
-use frontdesk_process::maps::{HashMap, HashSet};
+use frontdesk_process::hash_maps::{HashMap, HashSet};
 use frontdesk_process::memo::ByPointer;
 use frontdesk_process::parallel::in_parallel;
 use frontdesk_publish::media_type::media_type;

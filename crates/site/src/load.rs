@@ -33,7 +33,7 @@ use super::theme::{CompiledTheme, TemplateInputs, Theme};
 use super::words;
 use crate::fault::{Fault, Severity};
 use frontdesk_process::allocator;
-use frontdesk_process::maps::HashMap;
+use frontdesk_process::hash_maps::HashMap;
 use frontdesk_process::memo::{ByPointer, Memo};
 use frontdesk_process::page_spill::PageSpill;
 use frontdesk_process::panics::{self, Part};

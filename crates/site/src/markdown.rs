@@ -26,7 +26,7 @@ use frontdesk_markdown::raw_html::{
     has_markdown_as_text, show_unclosed_html,
 };
 use frontdesk_markdown::source::{SourceText, find_definition, format_destination, shown_lines};
-use frontdesk_process::maps::{HashMap, HashSet};
+use frontdesk_process::hash_maps::{HashMap, HashSet};
 use frontdesk_process::panics::{self, Panic, Part};
 use frontdesk_site_rules::content_origins::{AllowedOrigin, any_permits};
 use frontdesk_typeset::code_block::{self, CodeBlock};

@@ -12,7 +12,7 @@ use super::markdown::{self, BodyFacts, BodyWarning, RenderedBody};
 use super::site_files::SourceFile;
 use super::structure::Structure;
 use crate::fault::Fault;
-use frontdesk_process::maps::HashMap;
+use frontdesk_process::hash_maps::HashMap;
 use frontdesk_process::memo::MemoMap;
 use frontdesk_process::page_spill::PageSpill;
 use frontdesk_process::panics::{self, Part};

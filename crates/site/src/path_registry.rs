@@ -3,7 +3,7 @@
 use super::link::{LinkTarget, percent_decoded};
 use super::path;
 use crate::fault::Fault;
-use frontdesk_process::maps::{HashMap, HashSet};
+use frontdesk_process::hash_maps::{HashMap, HashSet};
 use frontdesk_publish::Exclusion;
 
 /// The owners of paths, and the other valid targets of links.

@@ -10,7 +10,7 @@ use super::site_context::{LanguageData, NavLink, SiteContext, navigation_pages};
 use super::structure::Structure;
 use super::translations::{LanguageLink, Translations};
 use frontdesk_convert::{escape_sentence, escape_text};
-use frontdesk_process::maps::HashMap;
+use frontdesk_process::hash_maps::HashMap;
 
 /// A page or a tag in a list.
 #[derive(Debug, Clone, Default, Serialize, PartialEq)]

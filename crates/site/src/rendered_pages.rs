@@ -18,7 +18,7 @@ use super::structure::Structure;
 use super::twin;
 use crate::fault::Fault;
 use frontdesk_process::allocator;
-use frontdesk_process::maps::HashSet;
+use frontdesk_process::hash_maps::HashSet;
 use frontdesk_process::memo::{ByPointer, MemoMap};
 use frontdesk_process::page_spill::PageSpill;
 use frontdesk_process::panics::{self, Part};

@@ -22,7 +22,7 @@ pub(super) use self::entry::SearchDocument;
 use super::file::{Blob, Effort, encode, gzip_size_after};
 use super::markdown::BodyFacts;
 use frontdesk_negotiate::Encoding;
-use frontdesk_process::maps::{HashMap, HashSet};
+use frontdesk_process::hash_maps::{HashMap, HashSet};
 use frontdesk_process::parallel::in_parallel;
 
 /// Sites with fewer listed pages than this have no search, unless `site.search` is `true`.

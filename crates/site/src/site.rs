@@ -24,7 +24,7 @@ use super::rules::rewrite_headers::RewriteHeaders;
 use super::rules::{HeaderRule, RedirectRule, RuleList};
 use super::schedule::ScheduledPage;
 use frontdesk_forms::FormSet;
-use frontdesk_process::maps::{HashMap, HashSet};
+use frontdesk_process::hash_maps::{HashMap, HashSet};
 use frontdesk_process::page_spill::PageSpill;
 use frontdesk_process::parallel::in_parallel;
 use frontdesk_process::progress;

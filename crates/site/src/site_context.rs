@@ -17,7 +17,7 @@ use super::structure::{Structure, StructureInputs};
 use super::theme::CompiledTheme;
 use super::translations::Translations;
 use super::words::WordList;
-use frontdesk_process::maps::HashMap;
+use frontdesk_process::hash_maps::HashMap;
 
 /// A link to a page, with its title.
 #[derive(Debug, Clone, Serialize, PartialEq)]

@@ -16,7 +16,7 @@ use super::file::{Blob, is_served_from_disk};
 use super::path::{self, encode};
 use super::theme::{Theme, is_theme_asset};
 use crate::fault::{Fault, Severity};
-use frontdesk_process::maps::{HashMap, HashSet};
+use frontdesk_process::hash_maps::{HashMap, HashSet};
 use frontdesk_process::page_spill::PageSpill;
 use frontdesk_process::parallel::in_parallel;
 use frontdesk_process::progress;

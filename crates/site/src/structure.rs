@@ -30,7 +30,7 @@ use super::theme::Theme;
 use super::translations::report_repeated_translations;
 use crate::fault::{Fault, did_you_mean};
 use frontdesk_forms::FormSet;
-use frontdesk_process::maps::HashSet;
+use frontdesk_process::hash_maps::HashSet;
 use frontdesk_publish::Exclusion;
 
 /// Marks the inputs of a site with a build, whose files they do not contain. Never equal, so that each load

@@ -4,7 +4,7 @@
 use http::{HeaderName, HeaderValue};
 
 use super::{HeaderRule, RuleList, headers_for};
-use frontdesk_process::maps::HashMap;
+use frontdesk_process::hash_maps::HashMap;
 
 type Headers = Vec<(HeaderName, HeaderValue)>;
 

@@ -3,7 +3,7 @@
 //! Each edge is a segment, and patterns with the same first segments share nodes. A lookup visits only the
 //! nodes whose segments match those of the path, so its work does not grow with the number of other patterns.
 
-use frontdesk_process::maps::HashMap;
+use frontdesk_process::hash_maps::HashMap;
 
 /// A trie of path patterns. A pattern is identified by its position in the list given to [`Self::new`].
 #[derive(Debug, Clone, Default)]

@@ -11,8 +11,8 @@ use super::first_requests::FirstRequests;
 use crate::client::Client;
 use crate::exchange::{Exchange, Request};
 use crate::group::Group;
+use crate::link_header::parse_link_header;
 use crate::openapi::OpenApi;
-use crate::page::parse_link_header;
 
 /// Maximum number of API catalog links that are requested, besides the API description.
 const MAX_CATALOG_LINKS: usize = 1;

@@ -13,7 +13,8 @@ use crate::client_profiles::{ANY, CHROME, CLAUDE_CODE, PRODUCT_TOKEN, WebClient}
 use crate::exchange::{Exchange, Request};
 use crate::group::Group;
 use crate::language::languages;
-use crate::page::{Page, parse_link_header};
+use crate::link_header::parse_link_header;
+use crate::page::Page;
 
 /// Maximum number of rounds after the first. Each follows one link of each list, within the request budget.
 const MAX_FURTHER_ROUNDS: usize = 9;

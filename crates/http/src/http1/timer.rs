@@ -8,7 +8,7 @@ use std::sync::Arc;
 use tokio::time::Instant;
 
 use crate::connection_deadline::{Observer, SendProgress};
-use crate::connection_slot::{Closing, Slot};
+use crate::connection_memory::{Closing, Slot};
 use crate::counters::CloseReason;
 use crate::options::Timeouts;
 

@@ -3,7 +3,7 @@
 
 use std::sync::Arc;
 
-use crate::connection_slot::{Charge, Slot, cost};
+use crate::connection_memory::{Charge, Slot, cost};
 use crate::socket::Scheme;
 
 /// `SETTINGS_MAX_CONCURRENT_STREAMS`; further requests are refused.

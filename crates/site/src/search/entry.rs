@@ -6,7 +6,7 @@ use super::text::{PageText, TextPart};
 use super::words::{WordHash, for_each_word};
 use crate::page_bodies::Content;
 use frontdesk_forms::text::cut_by;
-use frontdesk_process::maps::HashSet;
+use frontdesk_process::hash_maps::HashSet;
 use frontdesk_process::page_spill::PageSpill;
 
 /// Maximum lengths of titles and descriptions, in bytes.

@@ -7,7 +7,7 @@ use memchr::memchr;
 
 use super::words::{WordHash, for_each_word};
 use crate::html::{fragment_names, tag_length};
-use frontdesk_process::maps::HashSet;
+use frontdesk_process::hash_maps::HashSet;
 
 /// The text of a page, divided at its headings.
 #[derive(Debug, Default)]

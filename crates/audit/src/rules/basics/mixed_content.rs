@@ -5,10 +5,10 @@ use regex_lite::Regex;
 
 use super::shared::tag;
 use crate::group::Group;
-use crate::options::is_loopback;
 use crate::rule::{Findings, Fix, Platform, Rule, Severity};
 use crate::survey::Survey;
 use crate::survey::basics::SCRIPT;
+use crate::target::is_loopback;
 
 pub(super) static RULE: Rule = Rule {
     id: "mixed-content",

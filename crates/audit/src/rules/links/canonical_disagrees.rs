@@ -3,7 +3,7 @@
 use http::header::LINK;
 
 use crate::group::Group;
-use crate::page::parse_link_header;
+use crate::link_header::parse_link_header;
 use crate::rule::{Findings, Fix, Platform, Rule, Severity};
 use crate::survey::Survey;
 

@@ -7,7 +7,8 @@ use http::header::LINK;
 
 use crate::exchange::Exchange;
 use crate::group::Group;
-use crate::page::{Page, parse_link_header};
+use crate::link_header::parse_link_header;
+use crate::page::Page;
 use crate::rule::{Findings, Fix, Platform, Rule, Severity};
 use crate::survey::Survey;
 use crate::survey::links::canonical;

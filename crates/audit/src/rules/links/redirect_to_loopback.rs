@@ -2,9 +2,9 @@
 
 use crate::client::redirect_target;
 use crate::group::Group;
-use crate::options::is_loopback;
 use crate::rule::{Findings, Fix, Platform, Rule, Severity};
 use crate::survey::Survey;
+use crate::target::is_loopback;
 
 pub(super) static RULE: Rule = Rule {
     id: "redirect-to-loopback",

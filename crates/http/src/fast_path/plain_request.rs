@@ -8,7 +8,7 @@ use httparse::{Header, Request, Status};
 use crate::ambiguity::is_simple_host;
 
 /// Maximum number of header fields. Requests with more fields go to hyper.
-pub(super) const MAX_FIELDS: usize = 64;
+pub(crate) const MAX_FIELDS: usize = 64;
 
 /// An HTTP/1.1 GET or HEAD for a path. It has one `Host` of only letters, digits, `-`, `.` and `_` with an
 /// optional port, no body, no `Connection` but `keep-alive`, and no `Range`, `If-Match`, `Expect` or
@@ -20,7 +20,7 @@ pub struct PlainRequest<'h, 'b> {
     /// The query, still percent-encoded.
     pub query: Option<&'b str>,
     /// Length of the header in bytes.
-    pub(super) length: usize,
+    pub(crate) length: usize,
     pub accept: FieldLines<'b>,
     pub accept_encoding: FieldLines<'b>,
     pub if_none_match: FieldLines<'b>,
@@ -65,7 +65,7 @@ pub fn is_prefetch(purpose: &[u8]) -> bool {
 
 /// Parses the request at the beginning of `bytes`. `None` if it is incomplete, malformed or not plain
 /// ([`PlainRequest`]), or has more than [`MAX_FIELDS`] fields.
-pub(super) fn parse<'h, 'b>(
+pub(crate) fn parse<'h, 'b>(
     bytes: &'b [u8],
     fields: &'h mut [MaybeUninit<Header<'b>>; MAX_FIELDS],
 ) -> Option<PlainRequest<'h, 'b>> {

@@ -5,24 +5,24 @@ use std::cell::RefCell;
 use bytes::Bytes;
 use tokio::time::Instant;
 
-use super::connection_deadline::HEADER_LIMIT;
-use super::date::CurrentDate;
-use super::response_body::ResponseBody;
+use crate::connection_deadline::HEADER_LIMIT;
+use crate::date::CurrentDate;
+use crate::response_body::ResponseBody;
 
 /// Maximum length in bytes of a body that is copied into the buffer after its header. Longer bodies are
 /// written as a second slice, which costs the kernel more than copying a short body.
 const MAX_COPIED: usize = 4096;
 
 /// Buffers that the connections of one worker share.
-pub(super) struct SharedBuffers {
+pub(crate) struct SharedBuffers {
     /// The bytes that were just read from a connection.
-    pub(super) request: RefCell<Box<[u8]>>,
-    pub(super) response: RefCell<Vec<u8>>,
-    pub(super) date: RefCell<CurrentDate>,
+    pub(crate) request: RefCell<Box<[u8]>>,
+    pub(crate) response: RefCell<Vec<u8>>,
+    pub(crate) date: RefCell<CurrentDate>,
 }
 
 impl SharedBuffers {
-    pub(super) fn new() -> Self {
+    pub(crate) fn new() -> Self {
         Self {
             request: RefCell::new(vec![0; HEADER_LIMIT].into()),
             response: RefCell::new(Vec::with_capacity(2 * MAX_COPIED)),
@@ -36,14 +36,14 @@ pub struct PlainResponse<'a> {
     /// The header, and the body if it is short.
     buffer: &'a mut Vec<u8>,
     /// The body if it is long.
-    pub(super) body: ResponseBody,
+    pub(crate) body: ResponseBody,
     sends_files: bool,
     date: &'a RefCell<CurrentDate>,
     began: Instant,
 }
 
 impl<'a> PlainResponse<'a> {
-    pub(super) fn new(
+    pub(crate) fn new(
         buffer: &'a mut Vec<u8>,
         date: &'a RefCell<CurrentDate>,
         began: Instant,
