@@ -30,7 +30,8 @@ impl PreferenceCache {
     }
 }
 
-/// Reads a request's preferences from its `headers`. Does not parse values again that are in `cache`.
+/// Reads a request's preferences from its `headers`. If a field has only one line, takes its parsed value from
+/// `cache`.
 pub(super) struct HeaderPreferences<'a> {
     pub(super) headers: &'a HeaderMap,
     pub(super) cache: &'a PreferenceCache,

@@ -43,11 +43,13 @@ pub(super) fn read(r: &mut Reader<'_>) -> BrandOptions {
     BrandOptions { logo, favicon, image, font, accent, accent_dark }
 }
 
-/// Parses the path of a file in `assets/`, with or without the folder's name. An empty path is `None`.
+/// Parses the path of a file in `assets/`, with or without the folder's name and slashes before it. An empty
+/// path is `None`. Fails for `.`, `..`, empty parts and control characters.
 fn parse_asset(raw: &Raw) -> value::ParseResult<Option<String>> {
     let expected = "the path of a file in assets/, such as \"logo.svg\"";
     value::parse_text(raw, expected, |text| {
-        let name = text.trim_start_matches('/').trim_start_matches("assets/");
+        let name = text.trim_start_matches('/');
+        let name = name.strip_prefix("assets/").unwrap_or(name);
         let is_inside = name.split('/').all(|part| !matches!(part, "" | "." | ".."));
         (text.is_empty() || (is_inside && !name.chars().any(char::is_control)))
             .then(|| Some(name.to_owned()).filter(|name| !name.is_empty()))

@@ -318,7 +318,7 @@ fn shown_quotas(limits: &LimitValues) -> Option<(u32, u32)> {
     limits.requests.enabled.then_some((quota.per_minute, quota.per_hour))
 }
 
-/// Sets the forms, and the paths and links that are derived from them.
+/// Sets the forms, whether HTML pages may send them, and the paths and links that are derived from them.
 fn set_forms(pages: &mut PagesOptions, forms: FormSet, html_posts: bool) {
     pages.html_posts = html_posts;
     pages.home_links = resources::home_links(&forms);

@@ -265,7 +265,7 @@ impl Inline {
             && (self.has_space || self.last_char().is_none_or(|c| may_precede_address(c, address)))
     }
 
-    /// Whether emphasis begins or ends at the end of the text.
+    /// Whether the last thing written is the beginning or the end of emphasis.
     fn is_after_mark(&self) -> bool {
         self.marks.last().is_some_and(|mark| mark.position == self.text.len())
     }

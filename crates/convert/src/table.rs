@@ -204,11 +204,15 @@ fn collect_rows(dom: &Dom, table: NodeId) -> Vec<NodeId> {
     parts.concat()
 }
 
-/// Whether a table lays out blocks instead of listing data: by its role, its single column, or the blocks in
-/// its cells. Without such a role, a table with header cells counts only if it has a single row of one
-/// column, or at most two rows and a table in a cell. Without header cells, these blocks in cells count:
-/// tables and `<pre>`; headings and quotes, except as in [`has_only_titles_and_values`]; lists and `<hr>` in
-/// at most two rows; and, in a single row without a caption, those of [`is_row_of_blocks`].
+/// Whether a table lays out blocks instead of listing data, for one of these reasons:
+///
+/// - Its role is `presentation` or `none`.
+/// - It has at most one column and, with header cells, at most one row. Blank rows, and blank cells at the end
+///   of a row, do not count here.
+/// - It has header cells, at most two rows, and a table in a cell.
+/// - It has no header cells, but in a cell a table or `<pre>`; a heading or a quote, except as in
+///   [`has_only_titles_and_values`]; or, with at most two rows, a list or `<hr>`.
+/// - It has no header cells, no caption, and a single row that is not blank: [`is_row_of_blocks`].
 fn is_layout(dom: &Dom, id: NodeId, rows: &[NodeId]) -> bool {
     if matches!(dom.attribute(id, "role"), Some("presentation" | "none")) {
         return true;

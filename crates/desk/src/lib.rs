@@ -27,7 +27,7 @@ mod action;
 mod annotations;
 mod notice;
 
-// Modules for pages.
+// Modules for pages and downloads.
 mod annotated;
 mod chart;
 mod clock;

@@ -186,7 +186,8 @@ fn read_extension(text: &str) -> Option<&str> {
     are_digits(digits, 6).then_some(digits)
 }
 
-/// The rest of `text` after `mark`, in upper or lower case; `None` if `text` does not begin with `mark`.
+/// Removes `mark`, which is in lower case, from the start of `text`, ignoring case. `None` if `text` does not
+/// begin with it.
 fn strip_mark<'a>(text: &'a str, mark: &str) -> Option<&'a str> {
     let end = text.char_indices().nth(mark.chars().count()).map_or(text.len(), |(at, _)| at);
     let (start, rest) = text.split_at(end);

@@ -63,7 +63,6 @@ pub use sql::page_views::{
 };
 pub use sql::person::PersonSummary;
 pub use sql::release_and_remove::Erased;
-pub use sql::rows::{Filter, day, day_number};
 pub use sql::saved_view::{MAX_VIEW_NAME, MAX_VIEWS, Saved, SavedView};
 pub use sql::search_page::SearchPage;
 pub use sql::search_text::SearchText;
@@ -72,6 +71,7 @@ pub use sql::session::{
     Session, TRUSTED_LIFETIME, TokenHash,
 };
 pub use sql::stats::{ChannelQueue, DailyCount, LeadCounts, MAX_LEADS, Queue};
+pub use sql::submission_rows::{Filter, day, day_number};
 pub use sql::transaction::Transaction;
 pub use sql::visitor_mail::{MailFate, MailRequest};
 pub use sqlite::backup::{Backup, BackupError, Restored, backup, replaced_by_restores, restore, verify};

@@ -555,7 +555,8 @@ fn latin_letter(at: u32) -> char {
     char::from_u32(u32::from('a') + at).unwrap_or('a')
 }
 
-/// The Latin letter that a digit or a Cyrillic or Greek letter resembles. Returns other characters unchanged.
+/// The Latin letter that a digit or a Cyrillic or Greek letter in lower case resembles. Returns other
+/// characters unchanged.
 fn latin_lookalike(c: char) -> char {
     match c {
         '0' | 'о' | 'ο' | 'σ' => 'o',

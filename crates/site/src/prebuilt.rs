@@ -556,7 +556,8 @@ impl Prebuilt {
         self.files.insert(path, Arc::new(new));
     }
 
-    /// The rules of the build's `robots.txt`, if it has one.
+    /// The rules of the build's `robots.txt`, if it is served as `/robots.txt`: crawlers ignore one at another
+    /// path.
     fn robots_rules(&self) -> RobotsRules {
         self.files.get("/robots.txt").map(|it| RobotsRules::parse(&it.unencoded().bytes)).unwrap_or_default()
     }

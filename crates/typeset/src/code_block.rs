@@ -231,7 +231,7 @@ fn is_error_code(word: &str) -> bool {
 fn first_number(name: &str, value: &str, warn: &mut impl FnMut(String)) -> Option<usize> {
     let number = value.split_whitespace().next().and_then(|first| first.parse().ok());
     if number.is_none() {
-        warn(format!("`{name}={value}` is not a line number"));
+        warn(format!("`{name}={value}` does not name the first line: write its number, as in `{name}=10`"));
     }
     number
 }
@@ -402,8 +402,14 @@ mod tests {
             ("rs {5-3}", "`5-3` is neither a line number"),
             ("rs ins={a}", "`a` is neither a line number"),
             ("rs {0}", "`0` is neither a line number"),
-            ("rs linenostart=x", "`linenostart=x` is not a line number"),
-            ("rs linenos=abc", "`linenos=abc` is not a line number"),
+            (
+                "rs linenostart=x",
+                "`linenostart=x` does not name the first line: write its number, as in `linenostart=10`",
+            ),
+            (
+                "rs linenos=abc",
+                "`linenos=abc` does not name the first line: write its number, as in `linenos=10`",
+            ),
             ("rs \"text\"", "unknown attribute `\"text\"` of a code block"),
             ("rs title=\"open", ""),
         ] {

@@ -189,7 +189,7 @@ pub(in crate::cli) fn refusal(submission: &Submission) -> anyhow::Error {
     } else {
         erase.to_owned()
     };
-    with_hint(anyhow!("{id} is not held ({}), so it cannot be discarded", submission.status), hint)
+    with_hint(anyhow!("submission {id} is {}, not held, so it cannot be discarded", submission.status), hint)
 }
 
 /// Parses an e-mail address. Ignores white space and invisible characters around it, which copying adds, and

@@ -141,7 +141,7 @@ fn discard_refuses_only_submissions_that_are_not_held() {
     assert_eq!(out.lines().next(), Some("1 submission removed"));
     let refused = format!(
         "error: no submission has an id that begins with `ffff`\nhint: `frontdesk inbox list` shows the ids\n\
-         error: {not_held} is not held (kept), so it cannot be discarded\n\
+         error: submission {not_held} is kept, not held, so it cannot be discarded\n\
          hint: `frontdesk inbox hold {not_held}` holds it, so that it can be discarded; \
          `frontdesk inbox erase --email ADDRESS` removes everything that came from an address\n\
          Remove 1 held submission, received at 2026-11-19T00:00:00.000Z, for good? [y/N] "
@@ -169,7 +169,7 @@ fn delivered_submissions_can_only_be_erased() {
     assert_eq!(
         err,
         format!(
-            "error: {id} is not held (delivered), so it cannot be discarded\n\
+            "error: submission {id} is delivered, not held, so it cannot be discarded\n\
              hint: `frontdesk inbox erase --email ADDRESS` removes everything that came from an address\n"
         )
     );

@@ -260,8 +260,10 @@ impl PgConnection {
         block_on_with_timeout(asked, patience).map(|done| done.is_ok())
     }
 
-    /// Begins or ends a transaction, or executes another statement without parameters. Behind a pooler, no
-    /// transaction is open after a `BEGIN` that the server has refused.
+    /// Begins or ends a transaction, or executes another statement without parameters. Behind a pooler, `BEGIN`
+    /// is sent together with the settings and the check of the registration ([`Pooled::begin`]): if one of
+    /// these fails, rolls the transaction back. After a timeout, the connection counts as in a transaction, and
+    /// the server may have one open.
     fn control(&self, sql: &str) -> Result<(), StoreError> {
         let Some(pooled) = &self.pooled else { return self.run_statements(sql) };
         if sql.starts_with("BEGIN") {
@@ -272,7 +274,7 @@ impl PgConnection {
                 None => return Err(self.unreachable("no reply in time")),
             };
             if answer.is_err() {
-                // The failed transaction is still open, so roll it back.
+                // The transaction is still open, even though a statement in it has failed.
                 pooled.is_in_transaction.set(false);
                 let _ = self.run_statements("ROLLBACK");
             }

@@ -7,7 +7,7 @@ use serde::Serialize;
 use uuid::Uuid;
 
 use super::inbox_reader::InboxReader;
-use super::rows::{day_number, first_id_at};
+use super::submission_rows::{day_number, first_id_at};
 use super::transaction::Transaction;
 use super::{FromRow as _, from_row, values};
 use crate::store::error::StoreError;

@@ -10,7 +10,7 @@ use uuid::Uuid;
 use super::inbox_editor::Editor;
 use super::inbox_reader::InboxReader;
 use super::operator_log::OperatorAction;
-use super::rows::day_number;
+use super::submission_rows::day_number;
 use super::{Bind, FromRow as _, Row, Sql, lesson, values};
 use crate::store::error::StoreError;
 

@@ -6,7 +6,7 @@ use serde::{Deserialize, Serialize};
 
 use super::inbox_reader::InboxReader;
 use super::intake::PendingRow;
-use super::rows::store_meta;
+use super::submission_rows::store_meta;
 use super::transaction::Transaction;
 use super::{Sql, values};
 use crate::store::error::StoreError;

@@ -6,7 +6,7 @@ use std::time::Duration;
 use jiff::Timestamp;
 
 use super::deliver::{self, DELIVERY, failures_condition};
-use super::rows::{self, SUBMISSION, read_submission};
+use super::submission_rows::{self, SUBMISSION, read_submission};
 use super::transaction::Transaction;
 use super::{Dialect, Sql, values};
 use crate::store::error::StoreError;
@@ -328,7 +328,7 @@ impl Pace {
         // A message to more recipients than the burst allows uses up the whole burst, but can still be sent.
         let step = HIGH_VOLUME_STEP * quota.recipients.clamp(1, HIGH_VOLUME_BURST);
         let limit = Gcra::new(step, HIGH_VOLUME_STEP * HIGH_VOLUME_BURST);
-        let arrival = rows::stored_number(tx.sql, &name)?.unwrap_or(now);
+        let arrival = submission_rows::stored_number(tx.sql, &name)?.unwrap_or(now);
         Ok(Pace { name, limit, arrival, now, is_changed: false })
     }
 
@@ -343,7 +343,7 @@ impl Pace {
     }
 
     fn store(&self, tx: &Transaction<'_>) -> Result<(), StoreError> {
-        if self.is_changed { rows::store_number(tx.sql, &self.name, self.arrival) } else { Ok(()) }
+        if self.is_changed { submission_rows::store_number(tx.sql, &self.name, self.arrival) } else { Ok(()) }
     }
 
     /// When the next message may be sent if none may be sent now.

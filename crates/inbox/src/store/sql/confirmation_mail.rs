@@ -5,7 +5,7 @@ use uuid::Uuid;
 
 use super::confirmation::{UNCONFIRMED, close, confirmation_rule};
 use super::deliver::to_millis;
-use super::rows::DAY_IN_MILLISECONDS;
+use super::submission_rows::DAY_IN_MILLISECONDS;
 use super::transaction::Transaction;
 use super::visitor_mail::{CLASSES, MailFate, MailRequest};
 use super::{Sql, form_definition, release_and_remove, values};

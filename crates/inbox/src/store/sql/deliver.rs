@@ -6,7 +6,7 @@ use jiff::Timestamp;
 use serde_json::json;
 use uuid::Uuid;
 
-use super::rows::{self, NEEDS_TEXT, TO_TEAM};
+use super::submission_rows::{self, NEEDS_TEXT, TO_TEAM};
 use super::transaction::Transaction;
 use super::{Bind, Dialect, FromRow, Row, Sql, Value, from_row, values};
 use crate::store::error::StoreError;
@@ -165,12 +165,13 @@ impl Transaction<'_> {
              AND blame IN ('channel', 'unclear') AND {}
              ORDER BY due_at LIMIT {}",
             failures_condition(true),
-            rows::MAX_ROWS
+            submission_rows::MAX_ROWS
         );
         let rows = tx.query(&later, values![channel, from, now])?;
         let count = make_due(tx, channel, &rows, now)?;
-        let last = rows.last().filter(|_| rows.len() == rows::MAX_ROWS);
-        // If the last `due_at` is not a valid timestamp, no valid one follows.
+        let last = rows.last().filter(|_| rows.len() == submission_rows::MAX_ROWS);
+        // The rows are sorted by time: if the last one is too late for a `Timestamp`, so are all that follow,
+        // and `None` ends the search.
         Ok((count, last.and_then(|row| row.get("due_at").ok())))
     }
 
@@ -236,7 +237,7 @@ pub(super) fn clamp_far_due_times(tx: &dyn Sql, channel: &str, now: Timestamp) -
             "UPDATE delivery SET due_at = ?3 WHERE channel = ?1 AND due_at > ?2 AND {0} AND submission IN
                  (SELECT submission FROM delivery WHERE channel = ?1 AND due_at > ?2 AND {0} ORDER BY due_at DESC LIMIT {1})",
             failures_condition(is_retry),
-            rows::MAX_ROWS
+            submission_rows::MAX_ROWS
         );
         tx.execute(&mend, values![channel, far, now])?;
     }
@@ -269,7 +270,7 @@ pub(super) fn earlier_attempts(tx: &dyn Sql, lease: &Lease) -> Result<(u32, Reci
         values![lease.submission, lease.channel],
     )?;
     let recipients = row.get::<Option<String>>("recipients")?;
-    let recipients = recipients.map(|text| rows::parse_recipients(&text)).transpose()?;
+    let recipients = recipients.map(|text| submission_rows::parse_recipients(&text)).transpose()?;
     Ok((row.get("uncertain")?, recipients.unwrap_or_default()))
 }
 

@@ -7,7 +7,7 @@ use jiff::Timestamp;
 use uuid::Uuid;
 
 use super::inbox_reader::{InboxReader, id_range};
-use super::rows::{self, Removable, TO_TEAM, first_id_at};
+use super::submission_rows::{self, Removable, TO_TEAM, first_id_at};
 use super::transaction::Transaction;
 use super::{
     Bind, Cell, Dialect, FromRow as _, ROWS_AT_A_TIME, Sql, Value, bind_all, release_and_remove, values,
@@ -129,11 +129,11 @@ pub(crate) fn page_statement(dialect: Dialect, filter: &HeldFilter, after: Posit
     let sql = format!(
         "SELECT s.held_at, s.id, {} AS bytes FROM {held} WHERE {condition} AND {} AND (s.held_at, s.id) > (?{}, ?{})
          ORDER BY s.held_at, s.id LIMIT {}",
-        rows::size_expression(dialect, "s"),
+        submission_rows::size_expression(dialect, "s"),
         is_selected_by_hold(filter),
         values.len() - 1,
         values.len(),
-        rows::MAX_ROWS,
+        submission_rows::MAX_ROWS,
     );
     (sql, values)
 }
@@ -175,13 +175,17 @@ impl ExpiryStep {
     fn for_dialect(dialect: Dialect) -> ExpiryStep {
         match dialect {
             Dialect::Sqlite => ExpiryStep { rows: ROWS_AT_A_TIME[0], bytes: 256 * 1024, sizes: 8 },
-            Dialect::Postgres => ExpiryStep { rows: rows::MAX_ROWS, bytes: i64::MAX, sizes: rows::MAX_ROWS },
+            Dialect::Postgres => ExpiryStep {
+                rows: submission_rows::MAX_ROWS,
+                bytes: i64::MAX,
+                sizes: submission_rows::MAX_ROWS,
+            },
         }
     }
 
     /// Whether the step may examine more submissions: neither its row limit nor its byte limit is reached.
     fn has_room(&self, found: &[Removable]) -> bool {
-        found.len() < self.rows && rows::count_fitting(found, self.bytes) == found.len()
+        found.len() < self.rows && submission_rows::count_fitting(found, self.bytes) == found.len()
     }
 }
 
@@ -242,7 +246,7 @@ impl Transaction<'_> {
              AND NOT EXISTS (SELECT 1 FROM confirmation WHERE submission = s.id AND state = 'open'
                  AND (expires_at > ?4 OR (mail_at IS NOT NULL AND reminds = 0)))
              ORDER BY s.held_at, s.id LIMIT {} {lock}",
-            rows::size_expression(tx.dialect(), "s"),
+            submission_rows::size_expression(tx.dialect(), "s"),
             step.sizes,
         );
         let (mut found, mut after) = (Vec::new(), START);
@@ -256,7 +260,7 @@ impl Transaction<'_> {
                 break;
             }
         }
-        let fitting = rows::count_fitting(&found, step.bytes);
+        let fitting = submission_rows::count_fitting(&found, step.bytes);
         let mut ids: Vec<_> = found[..fitting].iter().map(|removable| removable.id).collect();
         ids.sort_unstable();
         Ok(release_and_remove::remove_submissions(tx, &ids)?.submissions)
@@ -305,7 +309,7 @@ impl Transaction<'_> {
         let settled: Vec<_> = looked_at.iter().filter(|id| !unfinished.contains(*id)).copied().collect();
         let sizes = format!(
             "SELECT s.received_at, s.id, {} AS bytes FROM submission s WHERE s.held_at IS NULL AND",
-            rows::size_expression(tx.dialect(), "s")
+            submission_rows::size_expression(tx.dialect(), "s")
         );
         let mut found = Vec::with_capacity(settled.len());
         let mut last = looked_at.last();
@@ -320,7 +324,7 @@ impl Transaction<'_> {
                 }
             }
         }
-        let fitting = rows::count_fitting(&found, step.bytes);
+        let fitting = submission_rows::count_fitting(&found, step.bytes);
         let ids: Vec<_> = found[..fitting].iter().map(|removable| removable.id).collect();
         let remove = format!(
             "DELETE FROM submission WHERE held_at IS NULL

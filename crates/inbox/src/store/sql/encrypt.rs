@@ -3,7 +3,7 @@
 use serde_json::json;
 use uuid::Uuid;
 
-use super::rows::{self, NEEDS_TEXT};
+use super::submission_rows::{self, NEEDS_TEXT};
 use super::transaction::Transaction;
 use super::{Cell, Sql, bind_all, values};
 use crate::store::error::StoreError;
@@ -48,7 +48,7 @@ impl Transaction<'_> {
 /// reasons if one is malformed, and those with unknown signals, because they may contain details.
 fn strip_reasons(tx: &dyn Sql, id: Uuid) -> Result<(), StoreError> {
     let reasons = tx.one_value("SELECT reasons FROM submission WHERE id = ?1", values![id])?;
-    let Some(reasons) = Option::map(reasons, |text: String| rows::parse_reasons(&text)) else {
+    let Some(reasons) = Option::map(reasons, |text: String| submission_rows::parse_reasons(&text)) else {
         return Ok(());
     };
     let reasons: Vec<ScreeningReason> =

@@ -14,7 +14,7 @@ use super::lesson::Teacher;
 use super::operator_log::{EntryWriter, OperatorAction};
 use super::person;
 use super::release_and_remove::Erased;
-use super::rows::{self, ASKS, Filter, Removable, TO_TEAM, filter_condition};
+use super::submission_rows::{self, ASKS, Filter, Removable, TO_TEAM, filter_condition};
 use super::{
     Cell, FromRow as _, Sql, bind_all, confirmation, lesson, release_and_remove, transaction, values,
 };
@@ -134,18 +134,18 @@ impl Editor {
             Ok::<_, StoreError>(())
         };
         let switch_on = "UPDATE channel SET off_at = NULL, paused_at = NULL, answer = NULL WHERE name = ?1";
-        for names in selected.channels.chunks(rows::MAX_ROWS) {
+        for names in selected.channels.chunks(submission_rows::MAX_ROWS) {
             commit(&|tx| {
                 names.iter().try_for_each(|name| tx.execute(switch_on, values![name]).map(drop))?;
                 Ok(0)
             })?;
         }
         let process = "UPDATE intake SET error = NULL WHERE error IS NOT NULL AND";
-        for ids in selected.set_aside.chunks(rows::MAX_ROWS) {
+        for ids in selected.set_aside.chunks(submission_rows::MAX_ROWS) {
             commit(&|tx| tx.execute_in(process, "id", &[], ids))?;
         }
         for (channel, untried) in &selected.deliveries {
-            for untried in untried.chunks(rows::MAX_ROWS) {
+            for untried in untried.chunks(submission_rows::MAX_ROWS) {
                 commit(&|tx| make_due(tx, channel, untried, to_database_time(tx, now)?))?;
             }
         }
@@ -260,7 +260,7 @@ impl Editor {
         let page = format!(
             "SELECT s.id FROM submission s WHERE s.held_at IS NULL AND s.id > ?1
              AND NOT EXISTS (SELECT 1 FROM delivery WHERE submission = s.id AND {TO_TEAM}) ORDER BY s.id LIMIT {}",
-            rows::MAX_ROWS
+            submission_rows::MAX_ROWS
         );
         let entry = self.log_entry(OperatorAction::Deliver);
         let (mut count, mut after) = (0, [0; 16]);
@@ -316,9 +316,9 @@ impl Editor {
         let page = format!(
             "SELECT s.id, {} AS bytes, s.source FROM accepted s WHERE s.id IN
                  (SELECT id FROM ({}) AS person WHERE id > ?2 AND id <= ?3 ORDER BY id LIMIT {}) ORDER BY s.id",
-            rows::size_expression(self.sql.dialect(), "s"),
+            submission_rows::size_expression(self.sql.dialect(), "s"),
             person::ids(self.sql.dialect()),
-            rows::MAX_ROWS,
+            submission_rows::MAX_ROWS,
         );
         let mut after = [0; 16];
         loop {
@@ -336,7 +336,7 @@ impl Editor {
                     .try_for_each(|day| tx.execute_in(forget, "source", values![day], &sources).map(drop))
             })?;
             forgotten.extend(sources);
-            for ids in rows::split_into_groups(&page) {
+            for ids in submission_rows::split_into_groups(&page) {
                 self.remove(ids, release_and_remove::accepted_among, None, &entry, &mut erased)?;
             }
         }
@@ -349,7 +349,7 @@ impl Editor {
         let orphaned = format!(
             "SELECT r.id FROM repeat r WHERE r.id > ?1 AND NOT EXISTS (SELECT 1 FROM submission s WHERE s.id = r.submission)
              ORDER BY r.id LIMIT {}",
-            rows::MAX_ROWS
+            submission_rows::MAX_ROWS
         );
         let mut after = [0; 16];
         loop {
@@ -370,7 +370,7 @@ impl Editor {
         let mut after = discard::START;
         while let Some((page, last)) = discard::read_page(&*self.sql, filter, after)? {
             after = last;
-            for ids in rows::split_into_groups(&page) {
+            for ids in submission_rows::split_into_groups(&page) {
                 self.remove(ids, discard::held_among, Some(now), &entry, &mut erased)?;
             }
         }
@@ -387,7 +387,7 @@ impl Editor {
             entry = entry.about(*id);
         }
         let mut erased = Erased::default();
-        for ids in ids.chunks(rows::MAX_ROWS) {
+        for ids in ids.chunks(submission_rows::MAX_ROWS) {
             let mut ids: Vec<_> = ids.iter().map(|id| id.into_bytes()).collect();
             ids.sort_unstable();
             self.remove(ids, discard::held_among, Some(now), &entry, &mut erased)?;

@@ -10,7 +10,7 @@ use uuid::Uuid;
 
 use super::encrypt::has_nothing_to_deliver;
 use super::flood::Flood;
-use super::rows::{self, Filter, SUBMISSION, filter_condition, read_submission};
+use super::submission_rows::{self, Filter, SUBMISSION, filter_condition, read_submission};
 use super::{Bind, Cell, FromRow, Row, Sql, bind_all, collation, form_definition, from_row, values};
 use crate::store::error::StoreError;
 use crate::store::open;
@@ -129,7 +129,7 @@ impl InboxReader {
         let partial = "SELECT channel, recipients, count(*) AS count FROM delivery WHERE recipients IS NOT NULL GROUP BY channel, recipients";
         for row in self.sql.query(partial, &[])? {
             let missing = &mut states.entry(row.get("channel")?).or_default().missing;
-            for address in rows::parse_recipients(row.text("recipients")?)?.missing {
+            for address in submission_rows::parse_recipients(row.text("recipients")?)?.missing {
                 *missing.entry(address).or_default() += row.get::<usize>("count")?;
             }
         }

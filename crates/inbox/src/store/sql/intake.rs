@@ -10,10 +10,11 @@ use uuid::Uuid;
 use super::form_definition::{self, StoredDefinitions};
 use super::opinion::HAS_OPINION;
 use super::original_deliveries::Reach;
-use super::rows::Removable;
+use super::submission_rows::Removable;
 use super::transaction::Transaction;
 use super::{
-    Bind, Dialect, ROWS_AT_A_TIME, Row, Sql, Value, confirmation, pad_keys, release_and_remove, rows, values,
+    Bind, Dialect, ROWS_AT_A_TIME, Row, Sql, Value, confirmation, pad_keys, release_and_remove,
+    submission_rows, values,
 };
 use crate::store::error::StoreError;
 use crate::store::keyed_hash::{Hash, Secret};
@@ -25,7 +26,7 @@ use frontdesk_limits::source::Source;
 use frontdesk_screening::verdict::ScreeningVerdict;
 
 /// How long the rows of the table `repeat` are kept, in milliseconds.
-const REPEATS_ARE_KEPT: i64 = rows::DAY_IN_MILLISECONDS;
+const REPEATS_ARE_KEPT: i64 = submission_rows::DAY_IN_MILLISECONDS;
 
 /// The table `intake` with the columns that are written when a submission is accepted.
 pub(crate) const INTAKE: &str = "intake (id, form, received_at, fields, sealed, source, sender, evidence, agent, \
@@ -353,7 +354,9 @@ impl Transaction<'_> {
                 // Why it is held; null if it is not, or if the reasons below say why.
                 match new.hold {
                     HoldCause::Unconfirmed => Value::Text(confirmation::UNCONFIRMED),
-                    HoldCause::Screening if new.is_unasked => Value::Text(rows::SUSPICIOUS_UNASKED),
+                    HoldCause::Screening if new.is_unasked => {
+                        Value::Text(submission_rows::SUSPICIOUS_UNASKED)
+                    }
                     _ => Value::Null,
                 },
                 new.verdict.score.bind(),
@@ -390,7 +393,7 @@ impl Transaction<'_> {
         tx.insert("delivery (submission, channel, state, due_at, rank)", 5, &deliveries)?;
         for new in new.iter().filter(|new| new.hold == HoldCause::Unconfirmed) {
             if let Some(rule) = confirmation::confirmation_rule(channels, new.row.form()?) {
-                let at = rows::to_timestamp(new.due_at(latest))?;
+                let at = submission_rows::to_timestamp(new.due_at(latest))?;
                 confirmation::open(tx, new.row.id, at, new.rank, rule)?;
             }
         }
@@ -425,8 +428,10 @@ impl Transaction<'_> {
         // one.
         let lock = tx.dialect().skip_locked_clause();
         let old = format!("SELECT id FROM repeat WHERE id < ?1 ORDER BY id LIMIT ?2 {lock}");
-        let old =
-            tx.column(&old, values![rows::first_id_at(newest.saturating_sub(REPEATS_ARE_KEPT)), most])?;
+        let old = tx.column(
+            &old,
+            values![submission_rows::first_id_at(newest.saturating_sub(REPEATS_ARE_KEPT)), most],
+        )?;
         tx.execute_in("DELETE FROM repeat WHERE", "id", &[], &old)?;
         // Look through a few neighboring rows, beginning at a random place: the last bytes of an id are
         // random. That needs no index by time, which each submission would change.
@@ -529,7 +534,7 @@ impl Transaction<'_> {
     /// Releases a held submission. Its deliveries become due at `at`, in milliseconds. If a confirmation must
     /// be asked for first, asks for it instead.
     pub fn release_at(&self, id: Uuid, at: i64, channels: &[Route]) -> Result<(), StoreError> {
-        release_and_remove::release(self.sql, id, rows::to_timestamp(at)?, channels).map(drop)
+        release_and_remove::release(self.sql, id, submission_rows::to_timestamp(at)?, channels).map(drop)
     }
 
     pub fn set_suspicious(&self, id: Uuid, is_suspicious: bool) -> Result<(), StoreError> {
@@ -601,10 +606,10 @@ fn size_of_batch(tx: &dyn Sql, most: usize, ids: &RangeInclusive<Uuid>) -> Resul
     }
     let sizes = format!(
         "SELECT i.id, {} AS bytes FROM intake i WHERE i.error IS NULL AND i.id >= ?2 AND i.id <= ?3 ORDER BY i.id LIMIT ?1",
-        rows::size_expression(tx.dialect(), "i")
+        submission_rows::size_expression(tx.dialect(), "i")
     );
     let sizes: Vec<Removable> = tx.query_as(&sizes, values![most, ids.start(), ids.end()])?;
-    let fitting = rows::count_fitting(&sizes, BATCH_BYTES);
+    let fitting = submission_rows::count_fitting(&sizes, BATCH_BYTES);
     Ok(if fitting == sizes.len() { most } else { fitting })
 }
 

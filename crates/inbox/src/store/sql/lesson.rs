@@ -10,7 +10,7 @@ use jiff::Timestamp;
 use uuid::Uuid;
 
 use super::inbox_reader::InboxReader;
-use super::rows::store_meta;
+use super::submission_rows::store_meta;
 use super::transaction::Transaction;
 use super::{Row, Sql, form_definition, values};
 use crate::store::error::StoreError;

@@ -6,8 +6,8 @@ use uuid::Uuid;
 
 use super::bind_all;
 use super::inbox_reader::InboxReader;
-use super::rows::{Filter, SUBMISSION, filter_condition, read_submission};
 use super::search_page::{WINDOW, condition_among};
+use super::submission_rows::{Filter, SUBMISSION, filter_condition, read_submission};
 use crate::store::error::StoreError;
 use crate::submission::Submission;
 

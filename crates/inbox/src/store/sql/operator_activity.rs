@@ -3,7 +3,7 @@
 use jiff::Timestamp;
 
 use super::inbox_reader::InboxReader;
-use super::{rows, values};
+use super::{submission_rows, values};
 use crate::store::error::StoreError;
 
 /// How many of the latest submissions are examined to find out whether operators read them in the inbox.
@@ -55,6 +55,6 @@ impl InboxReader {
 
     /// The time that is stored under `name`, such as the time of the last digest; `None` if there is none.
     pub fn stored_time(&self, name: &str) -> Result<Option<Timestamp>, StoreError> {
-        rows::stored_number(&*self.sql, name)?.map(rows::to_timestamp).transpose()
+        submission_rows::stored_number(&*self.sql, name)?.map(submission_rows::to_timestamp).transpose()
     }
 }

@@ -5,7 +5,7 @@ use serde_json::json;
 use uuid::Uuid;
 
 use super::transaction::Transaction;
-use super::{Row, rows, values};
+use super::{Row, submission_rows, values};
 use crate::store::error::StoreError;
 use crate::submission::delivery::SUSPICIOUS_RANK;
 use crate::submission::visitor_mail::VisitorMail;
@@ -79,7 +79,7 @@ impl Transaction<'_> {
         let detail = if row.get("is_sealed")? { String::new() } else { detail.to_owned() };
         let verdict = ScreeningVerdict {
             score: row.get::<Option<u32>>("score")?.unwrap_or_default(),
-            reasons: reasons.as_deref().map(rows::parse_reasons).transpose()?.unwrap_or_default(),
+            reasons: reasons.as_deref().map(submission_rows::parse_reasons).transpose()?.unwrap_or_default(),
             hold: false,
             suspicious: was_marked,
             threshold: row.get::<Option<u32>>("threshold")?.unwrap_or_default(),
@@ -124,7 +124,7 @@ impl Transaction<'_> {
         if withdrawn == 1 {
             self.sql.execute(
                 "UPDATE submission SET withheld = 1, held_because = ?2 WHERE id = ?1",
-                values![id, rows::SUSPICIOUS_UNASKED],
+                values![id, submission_rows::SUSPICIOUS_UNASKED],
             )?;
         }
         Ok(())

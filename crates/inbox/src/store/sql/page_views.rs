@@ -9,7 +9,7 @@ use jiff::civil::Date;
 use jiff::tz::TimeZone;
 
 use super::inbox_reader::InboxReader;
-use super::rows::{DAY_IN_MILLISECONDS, day_number, to_timestamp};
+use super::submission_rows::{DAY_IN_MILLISECONDS, day_number, to_timestamp};
 use super::transaction::Transaction;
 use super::{Bind, FromRow as _, Row, Value, from_row, values};
 use crate::store::error::StoreError;

@@ -7,11 +7,11 @@ use jiff::Timestamp;
 use uuid::Uuid;
 
 use super::inbox_reader::InboxReader;
-use super::rows::SUBMISSION;
+use super::submission_rows::SUBMISSION;
 use super::{Dialect, values};
 use crate::store::error::StoreError;
 use crate::store::keyed_hash::{Hash, Secret};
-use crate::store::sql::rows::read_submission;
+use crate::store::sql::submission_rows::read_submission;
 use crate::submission::Submission;
 
 /// How many submissions a person wrote, and when the first one arrived.

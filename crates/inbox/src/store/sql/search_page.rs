@@ -7,8 +7,10 @@
 use uuid::Uuid;
 
 use super::inbox_reader::InboxReader;
-use super::rows::{Filter, SUBMISSION, day_number, filter_condition, first_id_at, read_submission, to_team};
 use super::search_text::SearchText;
+use super::submission_rows::{
+    Filter, SUBMISSION, day_number, filter_condition, first_id_at, read_submission, to_team,
+};
 use super::{Cell, Dialect, Value, bind_all, values};
 use crate::store::error::StoreError;
 use crate::submission::{Status, Submission};

@@ -10,7 +10,7 @@ use uuid::Uuid;
 use frontdesk_forms::LeadSource;
 
 use super::inbox_reader::InboxReader;
-use super::rows::{DAY_IN_MILLISECONDS, STATUS, first_id_at, to_timestamp};
+use super::submission_rows::{DAY_IN_MILLISECONDS, STATUS, first_id_at, to_timestamp};
 use super::{Dialect, Row, values};
 use crate::store::error::StoreError;
 use crate::submission::Status;

@@ -7,7 +7,7 @@
 
 use jiff::{SignedDuration, Timestamp};
 
-use super::{Dialect, Sql, rows, values};
+use super::{Dialect, Sql, submission_rows, values};
 use crate::store::error::StoreError;
 use crate::store::keyed_hash::Secret;
 
@@ -126,12 +126,12 @@ impl Transaction<'_> {
 
     /// The time that [`Transaction::store_time`] stored under a name; `None` if there is none.
     pub fn stored_time(&self, name: &str) -> Result<Option<Timestamp>, StoreError> {
-        rows::stored_number(self.sql, name)?.map(rows::to_timestamp).transpose()
+        submission_rows::stored_number(self.sql, name)?.map(submission_rows::to_timestamp).transpose()
     }
 
     /// Stores a time under `name` with millisecond precision, and replaces an earlier time.
     pub fn store_time(&self, name: &str, at: Timestamp) -> Result<(), StoreError> {
-        rows::store_number(self.sql, name, at.as_millisecond())
+        submission_rows::store_number(self.sql, name, at.as_millisecond())
     }
 
     /// Like [`Transaction::store_time`], but stores the time only if none is stored, or one before `at` or

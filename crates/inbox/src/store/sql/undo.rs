@@ -5,7 +5,7 @@ use uuid::Uuid;
 
 use super::inbox_editor::Editor;
 use super::inbox_reader::InboxReader;
-use super::rows::TO_TEAM;
+use super::submission_rows::TO_TEAM;
 use super::values;
 use crate::store::error::StoreError;
 

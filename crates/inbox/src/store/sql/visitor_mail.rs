@@ -9,7 +9,7 @@ use jiff::Timestamp;
 use uuid::Uuid;
 
 use super::inbox_reader::InboxReader;
-use super::rows::{self, DAY_IN_MILLISECONDS, MAX_ROWS};
+use super::submission_rows::{self, DAY_IN_MILLISECONDS, MAX_ROWS};
 use super::transaction::Transaction;
 use super::{Dialect, values};
 use crate::store::error::StoreError;
@@ -167,7 +167,7 @@ impl Transaction<'_> {
         if last.is_some_and(|last| at < last + EPISODE_PRECISION) {
             return Ok(());
         }
-        let at = rows::to_timestamp(at)?;
+        let at = submission_rows::to_timestamp(at)?;
         if last.is_none() {
             self.store_time(LIMITED_SINCE, at)?;
         }
@@ -245,6 +245,6 @@ impl Transaction<'_> {
 impl InboxReader {
     /// When [`MailLimit::All`] was last used up, to the minute.
     pub fn mails_limited_at(&self) -> Result<Option<Timestamp>, StoreError> {
-        rows::stored_number(&*self.sql, LIMITED_AT)?.map(rows::to_timestamp).transpose()
+        submission_rows::stored_number(&*self.sql, LIMITED_AT)?.map(submission_rows::to_timestamp).transpose()
     }
 }
