@@ -4,7 +4,7 @@
 #![expect(clippy::disallowed_methods, reason = "a command reads the clock once")]
 
 mod canary;
-mod dns;
+mod dns_client;
 mod inbox;
 mod mail_domain;
 mod routing;
@@ -22,7 +22,7 @@ use jiff::Timestamp;
 
 use super::output::{DIM, ERROR, GOOD, counted, exit_code, print_faults};
 use super::{needs, site};
-use dns::Resolver;
+use dns_client::Resolver;
 use frontdesk_config::{Config, Flag};
 use frontdesk_deliver::{ChannelOptions, TransportOptions, test_message};
 use frontdesk_forms::text::visible;

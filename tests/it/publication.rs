@@ -454,7 +454,9 @@ fn a_private_home_page_among_public_pages_is_an_error_that_says_why() {
         desk.set_mode(home, 0o600);
         let (code, said) = desk.check();
         let name = home.trim_start_matches("../");
-        let reason = format!("{name} is not published: fewer users may read it (mode 0600) than the pages");
+        let reason = format!(
+            "{name} is not published: fewer users of this machine may read it (mode 0600) than the pages"
+        );
         assert!(code == Some(1) && said.contains("no home page") && said.contains(&reason), "{said}");
     }
 }
@@ -511,7 +513,8 @@ fn excluded_pages_and_images_appear_nowhere() {
         ("the link to `/sheet.txt` is broken", "static/sheet.txt"),
         ("the image `/assets/secret.svg` does not exist", "assets/secret.svg"),
     ] {
-        let expected = format!("{fault}\n    hint: {name} is not published: fewer users may read it");
+        let expected =
+            format!("{fault}\n    hint: {name} is not published: fewer users of this machine may read it");
         assert!(said.contains(&expected), "{expected} is not in {said}");
     }
     // An export has the same files.

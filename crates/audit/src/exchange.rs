@@ -130,7 +130,7 @@ impl Exchange {
     }
 }
 
-/// The usual capitalization of a header name, for example `Accept-Encoding`.
+/// A header name with a capital at the start of each word, for example `Accept-Encoding`.
 fn title_case(name: &HeaderName) -> String {
     let words = name.as_str().split('-').map(|word| {
         let (first, rest) = word.split_at(word.len().min(1));

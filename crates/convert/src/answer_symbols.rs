@@ -176,13 +176,13 @@ pub(super) fn begins_item(dom: &Dom, id: NodeId, is_block: impl Fn(NodeId) -> bo
     false
 }
 
-/// Whether an element is an item, a term, an explanation or a cell.
+/// Whether an element is a list item, a term or a description in a `<dl>`, or a table cell.
 fn is_item(dom: &Dom, id: NodeId) -> bool {
     matches!(dom.tag(id), Tag::Li | Tag::Dd | Tag::Dt | Tag::Td | Tag::Th)
 }
 
-/// Moves check marks and crosses that stand before the first paragraph of an item, a term, an explanation or
-/// a cell into this paragraph. Symbols before a block of another kind, such as a heading, are decoration and
+/// Moves check marks and crosses that stand before the first paragraph of an item ([`is_item`]) into this
+/// paragraph. Symbols before a block of another kind, such as a heading, are decoration and
 /// stay.
 pub(super) fn move_into_paragraphs(dom: &mut Dom, root: NodeId) {
     let is_in_item = |id| dom.ancestors(id).skip(1).take(4).any(|a| is_item(dom, a));

@@ -301,7 +301,7 @@ fn is_meaningful_symbol(dom: &Dom, id: NodeId, symbols: &str) -> bool {
 /// Symbols that express an answer or a rating.
 const MARKS: [char; 11] = ['✓', '✔', '✗', '✘', '☑', '☒', '✅', '❌', '★', '☆', '\u{fe0f}'];
 
-/// Whether a character is a common currency sign, or a sign of arithmetic such as `+`, `±` and `%`.
+/// Whether a character is a common currency sign, or a sign beside numbers such as `+`, `±`, `%` and `<`.
 fn is_sign(c: char) -> bool {
     "$¢£¤¥₿+-−±×%<>".contains(c) || ('\u{20a0}'..='\u{20cf}').contains(&c)
 }

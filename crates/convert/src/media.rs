@@ -154,7 +154,8 @@ fn is_placeholder_image(source: &str) -> bool {
         || source.ends_with("/spacer.gif")
 }
 
-/// Whether an image may be a placeholder, by the name of its file. If the image has another address, it is.
+/// Whether an address is probably that of a placeholder: it contains `placeholder`, or its file has a name such
+/// as `blank` or `pixel`. [`image_source`] uses it only if the image has no other address.
 fn may_be_placeholder(source: &str) -> bool {
     #[rustfmt::skip]
     const NAMES: [&str; 11] =

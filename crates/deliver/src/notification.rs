@@ -18,7 +18,7 @@ named_enum! {
         /// The daily summary of problems that need attention.
         Digest = "digest",
         Flood = "flood",
-        /// The hourly limit of mails to visitors is used up.
+        /// The hourly limit on mails to visitors is reached.
         MailLimit = "mail-limit",
         /// A test of the channel that an operator requested.
         Test = "test",

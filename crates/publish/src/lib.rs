@@ -2,6 +2,7 @@
 //!
 //! [`ServedFolders`] lists the files and opens no file that has changed since. [`Publication`] decides by
 //! name, mode, place and content, and collects an [`Exclusion`] for each file that is left out.
+//! [`find_template_syntax`] recognizes a copy of a generator's source among its output.
 
 #![cfg_attr(test, allow(clippy::disallowed_methods, reason = "tests read clocks and wait"))]
 
@@ -10,7 +11,7 @@ mod file_list;
 mod fingerprinted_names;
 pub mod media_type;
 mod publication;
-mod template_syntax;
+mod unrendered_templates;
 
 pub use file_list::{FileChanged, FoundFile, MAX_FILE_BYTES, ServedFolders, open_unchanged};
 pub use fingerprinted_names::is_fingerprinted;
@@ -18,4 +19,4 @@ pub use publication::{
     Audience, ContentMark, Exclusion, ExclusionReason, PrivatePath, Publication, PublicationOptions,
     PublicationResult, examine, find_containing_folder, resolve_path,
 };
-pub use template_syntax::{TemplateSyntax, directive, find_template_syntax};
+pub use unrendered_templates::{TemplateSyntax, directive, find_template_syntax};

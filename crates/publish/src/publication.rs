@@ -54,7 +54,7 @@ impl fmt::Display for Exclusion {
             reason if reason.is_final() => Ok(()),
             ExclusionReason::Mode(_) => write!(
                 f,
-                "; the mode of the pages, or `publish = [\"{name}{entry}\"]` in [site], publishes it"
+                "; to publish it, give it the mode of the pages with `chmod`, or write `publish = [\"{name}{entry}\"]` in [site]"
             ),
             _ => write!(f, "; `publish = [\"{name}{entry}\"]` in [site] publishes it"),
         }
@@ -70,7 +70,7 @@ pub enum ExclusionReason {
     #[error("its name begins with a dot")]
     Hidden,
     /// Contains the mode of the file, or of the folder above it that excludes some users.
-    #[error("fewer users may read it (mode {:04o}) than the pages", .0 & 0o7777)]
+    #[error("fewer users of this machine may read it (mode {:04o}) than the pages", .0 & 0o7777)]
     Mode(u32),
     #[error("its name is that of a backup, a temporary file or a file of the operating system")]
     Leftover,

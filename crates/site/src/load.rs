@@ -185,7 +185,7 @@ impl LoadCache {
 
     /// One attempt to load the site. Fails if a file changes between its listing and its last use. Other
     /// faults are in the result, which has no site if any of them is an error. If there is a build, but no
-    /// folder `pages` outside of it, `load_build_alone` makes the result.
+    /// folder `pages` outside of it, `load_build_alone` makes the result. The caller checks `robots.txt`.
     fn load_once(
         &mut self,
         folder: &Path,

@@ -1,7 +1,7 @@
 //! Checks the DNS records of a sender's domain: MX (RFC 5321 §5), SPF (RFC 7208), DKIM (RFC 6376) and DMARC
 //! (RFC 7489).
 
-use super::dns::Resolver;
+use super::dns_client::Resolver;
 
 /// Selectors under which mail providers usually publish their DKIM keys.
 const USUAL_SELECTORS: [&str; 12] =

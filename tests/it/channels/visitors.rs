@@ -169,7 +169,7 @@ fn the_server_cannot_be_used_to_flood_third_parties() {
     to.sort_unstable();
     assert_eq!(to.len(), 5);
     assert_eq!(to.iter().filter(|to| to.starts_with("grace")).count(), 1, "{to:?}");
-    let said = || site.server.log().matches("a limit of mails to visitors is used up").count();
+    let said = || site.server.log().matches("a limit on mails to visitors is reached").count();
     until(|| (said() > 0).then_some(())).expect("the log says so");
     assert_eq!(said(), 1, "{}", site.server.log());
     // The team gets one message, and the digest has a line.

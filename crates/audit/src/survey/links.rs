@@ -62,8 +62,8 @@ impl FollowedLink {
         &self.chain[self.chain.len() - 1]
     }
 
-    /// The status of the last response, if it says that there is no page: 404, 410, an error of the server,
-    /// or a redirect without a target. `None` also without a response. Other statuses may depend on the
+    /// What says that there is no page: the last response's status, if it is 404, 410 or an error of the server,
+    /// or that it is a redirect without a target. `None` also without a response. Other statuses may depend on the
     /// client, such as 401 and 403.
     pub fn failure(&self) -> Option<String> {
         match self.last().response()?.status.as_u16() {

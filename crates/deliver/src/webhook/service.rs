@@ -38,8 +38,9 @@ const TITLE_UNITS: usize = 200;
 const LOW_PRIORITY: u8 = 2;
 const DEFAULT_PRIORITY: u8 = 3;
 
-/// The hosts of robots that report errors in a 200: DingTalk, WeCom, Feishu and Lark.
-const ROBOT_HOSTS: [&str; 4] =
+/// The hosts of chat bots whose webhooks respond to errors with status 200, too, and name the error in the body:
+/// DingTalk, WeCom, Feishu and Lark.
+const BOT_HOSTS: [&str; 4] =
     ["oapi.dingtalk.com", "qyapi.weixin.qq.com", "open.feishu.cn", "open.larksuite.com"];
 
 #[derive(Clone, PartialEq, Eq)]
@@ -201,9 +202,9 @@ fn teams_outcome(response: &FetchResponse, now: Timestamp) -> Outcome {
 }
 
 /// The outcome of a request to a webhook at `host` that gets the standard body or a template. If `host` is
-/// one of [`ROBOT_HOSTS`], JSON with an error code other than 0 is a failure, also with status 200.
+/// one of [`BOT_HOSTS`], JSON with an error code other than 0 is a failure, also with status 200.
 pub(super) fn outcome_of_host(host: &str, response: &FetchResponse, now: Timestamp) -> Outcome {
-    if !response.status.is_success() || !ROBOT_HOSTS.contains(&host) {
+    if !response.status.is_success() || !BOT_HOSTS.contains(&host) {
         return answer::outcome(response, now);
     }
     let said: Value = serde_json::from_slice(&response.body).unwrap_or_default();

@@ -301,7 +301,7 @@ impl ProcessorThread {
             let logged_at = &mut self.limits_logged_at[limit as usize];
             if logged_at.is_none_or(|at| at.elapsed() >= LIMIT_LOG_INTERVAL) {
                 *logged_at = Some(Instant::now());
-                tracing::warn!(effect, "a limit of mails to visitors is used up: `{}`", limit.key());
+                tracing::warn!(effect, "a limit on mails to visitors is reached: `{}`", limit.key());
             }
         }
     }

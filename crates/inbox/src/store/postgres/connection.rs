@@ -58,7 +58,8 @@ pub struct PgConnection {
     /// Whether the server has sent a warning since the last check.
     warned: Arc<AtomicBool>,
     prepared: RefCell<HashMap<String, Statement>>,
-    /// The state of a pooled connection; `None` if no other client shares its session.
+    /// The state of a connection through a pooler; `None` if none was found, or if the pooler gives each client a
+    /// session of its own.
     pooled: Option<Pooled>,
     _alive: oneshot::Sender<Infallible>,
 }

@@ -198,7 +198,8 @@ impl InboxReader {
         self.sql.query_in(select, "s.id", &keys, "")?.iter().map(read).collect()
     }
 
-    /// The names of all assignees, at most `most`, in the order of the database's collation.
+    /// The names of all assignees, at most `most`, in the order of the database's collation. Executes one
+    /// statement for each name, which finds it in the index: `SELECT DISTINCT` would read each annotation.
     pub fn assignees(&self, most: usize) -> Result<Vec<String>, StoreError> {
         let next = "SELECT assignee FROM annotation WHERE assignee > ?1 ORDER BY assignee LIMIT 1";
         let mut names: Vec<String> = Vec::new();

@@ -58,7 +58,7 @@ pub(crate) fn apply_changes(
         match change.apply(tx) {
             Ok(()) => {}
             Err(error) if error.is_caused_by_row() => {
-                tracing::error!(%error, "skipped one change to the inbox, because stored data or a defect made it fail; the request or task that asked for the change gets this error; the other changes are still applied");
+                tracing::error!(%error, "skipped one change to the inbox, because stored data is damaged or frontdesk has a defect; the request or task that asked for the change gets this error; the other changes are still applied");
                 tx.sql.execute("ROLLBACK TO change", &[])?;
             }
             Err(error) => return Err(error),
