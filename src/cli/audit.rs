@@ -136,7 +136,7 @@ pub(super) fn run(options: &AuditOptions) -> anyhow::Result<ExitCode> {
     Ok(exit_code(report.count(Severity::Broken) == 0))
 }
 
-/// Audits the site. Sends requests without pauses to `localhost` and loopback addresses.
+/// Audits the site. Sends requests without pauses to `localhost`, names below it and loopback addresses.
 fn take_report(url: &Url, options: &AuditOptions) -> anyhow::Result<Report> {
     let audit_options = Options {
         max_requests: options.max_requests.into(),
@@ -148,6 +148,7 @@ fn take_report(url: &Url, options: &AuditOptions) -> anyhow::Result<Report> {
         pace: if is_loopback(url) { Duration::ZERO } else { Options::default().pace },
     };
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
+    // The seed makes the URLs that bypass caches differ from those of earlier audits.
     let seed = u64::try_from(Timestamp::now().as_millisecond()).unwrap_or_default();
     // Escape control characters: the error's message may quote what the site sent.
     runtime.block_on(audit(url, &audit_options, seed)).map_err(|error| anyhow!(visible(&error.to_string())))
@@ -205,7 +206,8 @@ fn confirm_submissions(url: &Url) -> anyhow::Result<bool> {
     Ok(matches!(answer.trim(), "y" | "Y" | "yes"))
 }
 
-/// Prints the findings, and notes about checks that were not possible, one JSON object per line.
+/// Prints the findings, and notes about checks that were not possible, one JSON object per line. Leaves out
+/// the submissions that were sent.
 fn print_json(report: &Report) -> anyhow::Result<()> {
     let mut stdout = io::stdout().lock();
     for finding in &report.findings {

@@ -66,7 +66,8 @@ pub(super) fn only_load(folder: &Path) -> anyhow::Result<ExitCode> {
 
 /// Collects the faults and notes of the site in `folder`; with `drafts`, also of unpublished pages. Reports
 /// only faults of the configuration, and loads no pages, if `folder` has no configuration file and there is
-/// no build. Also reads the inbox, for a note about submissions that were never delivered.
+/// no build. A secret that is not set is a note, not a fault. Also reads the inbox, for a note about
+/// submissions that were never delivered.
 pub(super) fn examine(folder: &Path, flags: &[Flag], drafts: bool) -> CheckReport {
     // Invalid values are replaced with defaults, so that faults in the site are found as well.
     let (config, mut faults) = Config::load(folder, site::environment(), flags, None);

@@ -68,8 +68,9 @@ fn absolute(path: &Path) -> String {
     std::path::absolute(path).unwrap_or_else(|_| path.to_owned()).display().to_string()
 }
 
-/// Parses the path of a data folder on the command line. Fails if the path is not UTF-8, because values of
-/// configuration keys are text. clap does not call this for an argument that is not UTF-8, and fails itself.
+/// Makes the path of a data folder on the command line absolute. Fails if the path is not UTF-8, because
+/// values of configuration keys are text. clap does not call this for an argument that is not UTF-8, and fails
+/// itself.
 pub(super) fn parse_data_dir(path: &str) -> Result<PathBuf, String> {
     let path = std::path::absolute(path).map_err(|error| error.to_string())?;
     if path.to_str().is_none() {

@@ -163,8 +163,8 @@ fn is_marked(page: &SitePage, forms: &[&Form]) -> bool {
     has_markup(page, "data-frontdesk=") || forms.iter().any(|form| has(page, form.path))
 }
 
-/// Whether a page contains, anywhere in its HTML, the names of all required fields of at least one form.
-/// Always true if a form has no required fields.
+/// Whether a page contains, anywhere in its HTML, the names of all required fields of at least one form, in
+/// its first shape. Always true if a form has no required fields in that shape.
 fn may_look_like_one(page: &SitePage, forms: &[&Form]) -> bool {
     forms
         .iter()

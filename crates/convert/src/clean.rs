@@ -125,7 +125,8 @@ fn fallback_frame(dom: &Dom, id: NodeId) -> Option<NodeId> {
 /// class names which elements are hidden; otherwise removes the text of icons that are all that a link shows
 /// ([`empty_symbols_of_links`]). Keeps closed panels, blocks after the control that opens them, formulas, and
 /// the page itself if a script probably shows it later ([`is_hidden_page`]). If hidden elements have more
-/// than 40 words and more than 90 % of all words, also keeps those with at least a quarter of all words.
+/// than 40 words and more than 90 % of all words, also keeps those with at least a quarter of all words. At the
+/// end, moves check marks before the first paragraph of an item into it ([`move_into_paragraphs`]).
 pub(super) fn remove_hidden(dom: &mut Dom, root: NodeId, is_article: bool) {
     dom.omit_each(root, |dom, id| {
         if is_language_label(dom, id) || code::is_line_number_column(dom, id) {
@@ -173,8 +174,9 @@ fn is_language_label(dom: &Dom, id: NodeId) -> bool {
 }
 
 /// Whether the element's own attributes hide it, it is a popover or a closed `<dialog>`, it is decoration
-/// that screen readers skip, or it is a text for screen readers in a button. `hidden=until-found` does not
-/// count.
+/// that screen readers skip and not the symbol of a link, or it is a text for screen readers in a button.
+/// `hidden=until-found` does not count, nor `visibility: hidden` that ends on scrolling
+/// ([`is_shown_by_scrolling`]).
 fn is_hidden(dom: &Dom, id: NodeId) -> bool {
     let Some(element) = dom.element(id) else { return false };
     let style_is = |name, value| dom.style(id, name).is_some_and(|own: &str| own.eq_ignore_ascii_case(value));
@@ -233,8 +235,8 @@ fn empty_symbols_of_links(dom: &mut Dom, root: NodeId) {
     }
 }
 
-/// Whether an element is inside a link that shows no text and no image beside it. The link must have at most
-/// 20 nodes outside of the element and of drawings.
+/// Whether an element is inside a link, at most four levels up, that shows no text and no image beside it. The
+/// link must have at most 20 nodes outside of the element and of drawings.
 fn is_symbol_of_link(dom: &Dom, id: NodeId) -> bool {
     let is_link = |&a: &NodeId| dom.tag(a) == Tag::A && dom.has_attribute(a, "href");
     let Some(link) = dom.ancestors(id).skip(1).take(4).find(is_link) else { return false };
@@ -265,9 +267,9 @@ fn is_decoration(dom: &Dom, id: NodeId) -> bool {
 }
 
 /// Whether the symbols in an element say something that the text beside them does not: a mark such as `✓`, a
-/// sign at a number, a part of the text ([`is_in_text`]), or the only text of a table cell, unless that is an
-/// icon of a font. False without symbols, in buttons and code, beside a text for screen readers, which says
-/// the same, and beside another row of stars.
+/// sign at a number that is no toggle, a part of the text ([`is_in_text`]), or the only text of a table cell,
+/// unless that is an icon of a font. False without symbols, in buttons and code, beside a text for screen
+/// readers, which says the same, and beside another row of stars.
 fn is_meaningful_symbol(dom: &Dom, id: NodeId, symbols: &str) -> bool {
     let is_for_screen_readers = |beside| dom.has_class_in(beside, FOR_SCREEN_READERS);
     // A rating may be two rows of stars on top of each other: the width of the upper row shows the rating.
@@ -401,7 +403,7 @@ fn text_beside(dom: &Dom, id: NodeId, is_after: bool) -> String {
 /// Puts spaces around symbols that the layout of a page separates from the words beside them: separators such
 /// as `·`, and icons and symbols that are decoration, without which two words would be joined. Also separates
 /// the variants of a word for different widths of the screen, such as `Monday` and `Mon`, and the parts of a
-/// block in BEM ([`is_apart_in_bem`]).
+/// block in BEM ([`is_apart_in_bem`]). Leaves code as it is.
 fn separate_words(dom: &mut Dom, root: NodeId) {
     let is_joint = |id: &NodeId| {
         let (id, tag) = (*id, dom.tag(*id));

@@ -103,8 +103,8 @@ fn is_code_with_breaks(dom: &Dom, id: NodeId) -> bool {
         && dom.descendants(id).all(|d| !dom.tag(d).is_block() && dom.tag(d) != Tag::Button)
 }
 
-/// The text of such an element. As in browsers, white space in the HTML is one space, and none at the ends of
-/// lines.
+/// The text of such an element ([`is_code_with_breaks`]), without line breaks at its start and end. As in
+/// browsers, white space in the HTML is one space, and none at the ends of lines. No-break spaces become spaces.
 fn text_with_breaks(dom: &Dom, root: NodeId) -> String {
     let mut text = String::new();
     for id in dom.descendants(root) {
@@ -144,7 +144,7 @@ fn is_pasted_code(dom: &Dom, id: NodeId) -> bool {
 
 /// Whether the font families in a style are monospace: the generic one, and the first one, judged by its
 /// name. The generic family at the end of a list does not suffice: the browser uses it only if it lacks the
-/// other fonts.
+/// other fonts. Of several rules, the last one counts.
 fn is_monospace(style: &str) -> bool {
     let families = style.split(';').filter_map(|rule| rule.split_once(':'));
     let is_font = |name: &str| ["font", "font-family"].iter().any(|font| name.eq_ignore_ascii_case(font));
@@ -496,7 +496,8 @@ pub(super) fn language(dom: &Dom, root: NodeId) -> String {
 
 /// The language that a code block, the first elements in it, or the nearest elements around it name; empty if
 /// none does. A name for plain text is skipped, because highlighters write it if they detected no language;
-/// an element further outside may then name one.
+/// an element further outside may then name one. The trees of Redoc are always `json`, and the class `RktBlk` of
+/// Scribble is always `racket`.
 fn declared_language(dom: &Dom, root: NodeId) -> String {
     let code = dom.descendants(root).filter(|&d| dom.tag(d) == Tag::Code).take(3);
     let is_page = |id| matches!(dom.tag(id), Tag::Body | Tag::Article | Tag::Main);

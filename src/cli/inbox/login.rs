@@ -25,7 +25,8 @@ const CONNECT_TIMEOUT: Duration = Duration::from_secs(2);
 
 /// Creates and prints a link that logs in once within ten minutes. Unless `is_print_only`, opens the link in
 /// a browser if there is a desktop; ignores errors of that. Fails if no server listens at the web interface's
-/// address, unless `address` is given or the server may be elsewhere, and if there is no inbox yet.
+/// address, unless `address` is given or the server may be elsewhere, and if there is no inbox yet. An
+/// `address` without a scheme gets `http://`.
 pub(super) fn open(
     config: &Config,
     address: Option<&str>,
