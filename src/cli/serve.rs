@@ -51,9 +51,9 @@ use frontdesk_site::{ConversionCache, Encodings, Site};
 const COMPRESSED_AT_START: usize = 2 << 20;
 
 /// Serves until SIGTERM or SIGINT; SIGHUP reloads the site and its configuration, also if it arrives during
-/// the start. Starts the log of this process once the configuration has been read. If the log is JSON, it also
-/// gets the error if the server then cannot start. With `isolated`, the inbox is in a temporary folder, which
-/// is removed at the end.
+/// the start. Starts the log of this process once the configuration has been read. If the log is JSON, it
+/// also gets the error if the server then cannot start. With `isolated`, the inbox is in a temporary folder,
+/// which is removed at the end.
 pub(super) fn run(folder: &Path, flags: &[Flag], options: ServeOptions) -> anyhow::Result<ExitCode> {
     let started = Instant::now();
     allocator::configure_allocator();

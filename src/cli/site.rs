@@ -69,8 +69,8 @@ fn absolute(path: &Path) -> String {
 }
 
 /// Makes the path of a data folder on the command line absolute. Fails if the path is not UTF-8, because
-/// values of configuration keys are text. clap does not call this for an argument that is not UTF-8, and fails
-/// itself.
+/// values of configuration keys are text. clap does not call this for an argument that is not UTF-8, and
+/// fails itself.
 pub(super) fn parse_data_dir(path: &str) -> Result<PathBuf, String> {
     let path = std::path::absolute(path).map_err(|error| error.to_string())?;
     if path.to_str().is_none() {

@@ -125,8 +125,8 @@ fn fallback_frame(dom: &Dom, id: NodeId) -> Option<NodeId> {
 /// class names which elements are hidden; otherwise removes the text of icons that are all that a link shows
 /// ([`empty_symbols_of_links`]). Keeps closed panels, blocks after the control that opens them, formulas, and
 /// the page itself if a script probably shows it later ([`is_hidden_page`]). If hidden elements have more
-/// than 40 words and more than 90 % of all words, also keeps those with at least a quarter of all words. At the
-/// end, moves check marks before the first paragraph of an item into it ([`move_into_paragraphs`]).
+/// than 40 words and more than 90 % of all words, also keeps those with at least a quarter of all words. At
+/// the end, moves check marks before the first paragraph of an item into it ([`move_into_paragraphs`]).
 pub(super) fn remove_hidden(dom: &mut Dom, root: NodeId, is_article: bool) {
     dom.omit_each(root, |dom, id| {
         if is_language_label(dom, id) || code::is_line_number_column(dom, id) {
@@ -235,8 +235,8 @@ fn empty_symbols_of_links(dom: &mut Dom, root: NodeId) {
     }
 }
 
-/// Whether an element is inside a link, at most four levels up, that shows no text and no image beside it. The
-/// link must have at most 20 nodes outside of the element and of drawings.
+/// Whether an element is inside a link, at most four levels up, that shows no text and no image beside it.
+/// The link must have at most 20 nodes outside of the element and of drawings.
 fn is_symbol_of_link(dom: &Dom, id: NodeId) -> bool {
     let is_link = |&a: &NodeId| dom.tag(a) == Tag::A && dom.has_attribute(a, "href");
     let Some(link) = dom.ancestors(id).skip(1).take(4).find(is_link) else { return false };

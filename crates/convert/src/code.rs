@@ -104,7 +104,8 @@ fn is_code_with_breaks(dom: &Dom, id: NodeId) -> bool {
 }
 
 /// The text of such an element ([`is_code_with_breaks`]), without line breaks at its start and end. As in
-/// browsers, white space in the HTML is one space, and none at the ends of lines. No-break spaces become spaces.
+/// browsers, white space in the HTML is one space, and none at the ends of lines. No-break spaces become
+/// spaces.
 fn text_with_breaks(dom: &Dom, root: NodeId) -> String {
     let mut text = String::new();
     for id in dom.descendants(root) {
@@ -496,8 +497,8 @@ pub(super) fn language(dom: &Dom, root: NodeId) -> String {
 
 /// The language that a code block, the first elements in it, or the nearest elements around it name; empty if
 /// none does. A name for plain text is skipped, because highlighters write it if they detected no language;
-/// an element further outside may then name one. The trees of Redoc are always `json`, and the class `RktBlk` of
-/// Scribble is always `racket`.
+/// an element further outside may then name one. The trees of Redoc are always `json`, and the class `RktBlk`
+/// of Scribble is always `racket`.
 fn declared_language(dom: &Dom, root: NodeId) -> String {
     let code = dom.descendants(root).filter(|&d| dom.tag(d) == Tag::Code).take(3);
     let is_page = |id| matches!(dom.tag(id), Tag::Body | Tag::Article | Tag::Main);

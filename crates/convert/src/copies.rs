@@ -7,9 +7,9 @@ use std::collections::{HashMap, HashSet};
 
 /// Removes what repeats a table for narrow screens ([`is_narrow_variant`]), and images for dark mode
 /// ([`is_dark_variant`]). Then removes elements with the same text and images as a sibling, if a class or
-/// `aria-hidden` marks them as copies for sliders, animations or screen widths. A copy for a screen width must
-/// be next to the original, and have other classes but no other links. Items and short values may be equal by chance, so most need a
-/// class for widths on the original, too.
+/// `aria-hidden` marks them as copies for sliders, animations or screen widths. A copy for a screen width
+/// must be next to the original, and have other classes but no other links. Items and short values may be
+/// equal by chance, so most need a class for widths on the original, too.
 pub(super) fn remove_copies(dom: &mut Dom, root: NodeId) {
     // Omit these first: otherwise, each of two elements could be omitted as a copy of the other.
     dom.omit_each(root, |dom, id| {

@@ -197,9 +197,9 @@ const MAX_LABEL: usize = 200;
 
 /// Finds the tab of each panel below `root`: the one that the panel's or the tab's attributes name, or else
 /// the one at the panel's position. Searches the nearest of four elements around the panel that has several
-/// tabs, or a list of a single tab. Ignores tabs without a label, headings directly before their
-/// panels, and elements around their panels. Also finds other tabs of the same panels ([`add_other_tabs`]), and
-/// tabs without roles ([`add_tabs_without_roles`]).
+/// tabs, or a list of a single tab. Ignores tabs without a label, headings directly before their panels, and
+/// elements around their panels. Also finds other tabs of the same panels ([`add_other_tabs`]), and tabs
+/// without roles ([`add_tabs_without_roles`]).
 pub(super) fn find_labeled_panels(dom: &Dom, root: NodeId) -> Tabs {
     // The tabs found below each element, so that each element is searched only once.
     let mut tabs: HashMap<NodeId, Vec<NodeId>> = HashMap::new();

@@ -37,8 +37,8 @@ pub struct Metadata {
 }
 
 /// Reads the metadata of the page at `url` except its title. The author and the dates come from JSON-LD if it
-/// has them, other values from `<meta>` first. The title depends on the headings of the main region, so the
-/// second value has the declared titles to choose from.
+/// has them, the language from `<html>`, other values from `<meta>` first. The title depends on the headings
+/// of the main region, so the second value has the declared titles to choose from.
 ///
 /// `site_name` is the name of the site, if the caller knows it.
 pub(super) fn read_metadata(dom: &Dom, url: Option<&Url>, site_name: Option<&str>) -> (Metadata, Titles) {

@@ -6,7 +6,7 @@ use std::collections::HashSet;
 
 /// Whether `region` is only a part of the content below `body`: outside of it is text of at least a tenth of
 /// its size, with a table or with a heading and a sentence, or sentences longer than the whole region. Links,
-/// first-level headings and what usually surrounds content ([`is_surrounding`]) do not count.
+/// buttons, first-level headings and what usually surrounds content ([`is_surrounding`]) do not count.
 pub(super) fn has_other_content(dom: &Dom, body: NodeId, region: NodeId) -> bool {
     let measures = measure_elements(dom, body);
     let around: HashSet<NodeId> = dom.ancestors(region).skip(1).collect();

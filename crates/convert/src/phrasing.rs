@@ -563,7 +563,8 @@ impl<'a> Converter<'a> {
     /// Writes a node as inline HTML with the few tags that Markdown has a meaning for. Form controls,
     /// drawings and the names of symbols in fonts are left out, blocks and words that the layout separates
     /// are separated by spaces, and empty elements are dropped. A formula is TeX between dollar signs. A
-    /// reference to a footnote is its label, because a link to it would be dead.
+    /// reference to a footnote is its label, because a link to it would be dead. Of embedded media, only the
+    /// fallback content is written.
     fn node_as_html(&self, id: NodeId) -> String {
         let dom = self.dom;
         let space = if needs_space_before(dom, id) { " " } else { "" };

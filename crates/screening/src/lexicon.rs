@@ -547,8 +547,8 @@ impl Words<'_> {
         Words { lexicon, ids: Vec::with_capacity(words), spelled: (0, 0), disguised: 0, doubtful: 0 }
     }
 
-    /// Adds a word. Counts a disguised word of the lexicon, and adds the word that it imitates in its place; a
-    /// word that is not significant needs two letters and four characters for that. Also collects single
+    /// Adds a word. Counts a disguised word of the lexicon, and adds the word that it imitates in its place;
+    /// a word that is not significant needs two letters and four characters for that. Also collects single
     /// letters, which may spell a word.
     pub fn push(&mut self, word: &Word) {
         let lexicon = self.lexicon;

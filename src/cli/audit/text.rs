@@ -30,8 +30,8 @@ const SHOWN_FIELDS: [&str; 14] = [
 ];
 
 /// Writes the number of pages and requests, and the findings by group, at most [`SHOWN_PER_RULE`] for each
-/// rule; the findings of a rule must be adjacent. Then writes the submissions that were sent, and what was not
-/// judged.
+/// rule; the findings of a rule must be adjacent. Then writes the submissions that were sent, and what was
+/// not judged.
 pub(super) fn write_report(report: &Report, has_evidence: bool, out: &mut dyn Write) -> io::Result<()> {
     let pages = counted(report.pages.len(), "page");
     writeln!(out, "{}: {pages}, {}", visible(&report.url), counted(report.requests, "request"))?;

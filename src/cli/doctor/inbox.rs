@@ -16,11 +16,10 @@ use frontdesk_inbox::submission::delivery::DeliveryState;
 use frontdesk_inbox::submission::visitor_mail::is_visitor_channel;
 
 /// Checks the inbox and its disk for problems that need the operator's attention: those in a digest (without
-/// follow-ups, the canary and panics of the server), waiting or held deliveries for a channel that is no longer
-/// configured, and a changed collation.
-/// Adds notes about submissions that were never delivered, and about a pooler. Connects to no system except
-/// the database. An inbox that does not exist yet is only a note; one that cannot be opened is a problem in
-/// the result; a query that fails is an error.
+/// follow-ups, the canary and panics of the server), waiting or held deliveries for a channel that is no
+/// longer configured, and a changed collation. Adds notes about submissions that were never delivered, and
+/// about a pooler. Connects to no system except the database. An inbox that does not exist yet is only a
+/// note; one that cannot be opened is a problem in the result; a query that fails is an error.
 pub(in crate::cli) fn examine_inbox(config: &Config) -> Result<Vec<CheckResult>, StoreError> {
     let inbox = match InboxReader::open(&config.store.url) {
         Ok(inbox) => inbox,
@@ -62,8 +61,8 @@ pub(in crate::cli) fn examine_inbox(config: &Config) -> Result<Vec<CheckResult>,
     Ok(findings)
 }
 
-/// The result of the canary's last run, as pairs of a subject and a result ([`canary::describe`]). Empty if
-/// the inbox cannot be opened.
+/// The result of the canary's last run, as pairs of a subject and a result. Empty if the inbox cannot be
+/// opened.
 pub(in crate::cli) fn examine_canary(config: &Config) -> Result<Vec<(String, CheckResult)>, StoreError> {
     let Ok(inbox) = InboxReader::open(&config.store.url) else { return Ok(Vec::new()) };
     Ok(canary::describe(inbox.canary_status()?.as_ref(), config.canary.every.is_some(), Timestamp::now()))

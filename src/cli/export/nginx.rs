@@ -235,8 +235,8 @@ fn site_maps(layout: &ExportLayout) -> Vec<NginxMap> {
     for (path, _) in &layout.urls {
         *folded.entry(path.to_ascii_lowercase()).or_default() += 1;
     }
-    // `len() - 1` numbers the entries from 0, because `len` also counts the default of the map. The first letter
-    // of an entry is its kind, which `http.conf` explains.
+    // `len() - 1` numbers the entries from 0, because `len` also counts the default of the map. The first
+    // letter of an entry is its kind, which `http.conf` explains.
     for (path, content) in &layout.urls {
         let id = match content {
             UrlContent::Page { html: of_html, markdown: of_markdown, neither } => {

@@ -11,8 +11,8 @@ use crate::ambiguity::is_simple_host;
 pub(crate) const MAX_FIELDS: usize = 64;
 
 /// An HTTP/1.1 GET or HEAD for a path. It has one `Host` of only letters, digits, `-`, `.` and `_` with an
-/// optional port, no `Connection` but `keep-alive`, and no `Content-Length` (not even 0), `Transfer-Encoding`,
-/// `Range`, `If-Match`, `Expect` or `Upgrade`.
+/// optional port, no `Connection` but `keep-alive`, and no `Content-Length` (not even 0),
+/// `Transfer-Encoding`, `Range`, `If-Match`, `Expect` or `Upgrade`.
 pub struct PlainRequest<'h, 'b> {
     pub is_head: bool,
     /// The path without the query, still percent-encoded.
