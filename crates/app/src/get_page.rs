@@ -251,7 +251,8 @@ impl<'a> ChosenResponse<'a> {
     /// Ignores `If-Modified-Since` and `If-Unmodified-Since`, because no representation has a modification
     /// date (§13.1.3, §13.1.4). Preconditions do not change a response that would not be 200 (§13.2.1).
     ///
-    /// A range applies to the unencoded body, which is the same for all clients and after a restart.
+    /// A range applies to the unencoded body, which is the same for all clients and after a restart. With a
+    /// range that is then ignored, the whole body is unencoded, too.
     fn conditional(
         file: &'a File,
         is_negotiated: bool,

@@ -27,9 +27,9 @@ enum ChannelKind {
     Maildir,
 }
 
-/// Reads each `[[channel]]`. Records faults in incomplete or invalid ones, and leaves them out. Senders and
-/// recipients that are not set are those of `site`. `set` has the site's forms. Also warns about submissions
-/// that no channel receives ([`routing::warn_about_gaps`]).
+/// Reads each `[[channel]]`. Records its faults, and leaves it out if a required key is missing or unusable.
+/// Senders and recipients that are not set are those of `site`. `set` has the site's forms. Also warns about
+/// submissions that no channel receives because of `when` ([`routing::warn_about_gaps`]).
 pub(super) fn read(r: &mut Reader<'_>, site: &PagesOptions, set: &FormSet) -> Vec<ChannelOptions> {
     let names = r.tables("channel").into_iter();
     let read = |name: String| r.in_table(format!("channel.{name}."), |r| read_channel(r, name, site, set));

@@ -70,8 +70,8 @@ use frontdesk_site::{self as pages};
 impl Config {
     /// Reads the configuration of the site in `folder`. Flags override the environment, which overrides the
     /// file. An invalid value is replaced by the default; if one of the faults is an error, the configuration
-    /// must not be used to serve. A file that is missing or cannot be read is the only fault, except that a
-    /// build needs no file.
+    /// must not be used to serve. A file that is missing or cannot be read is the only fault, except that the
+    /// output of a site generator needs no file.
     ///
     /// Keys that need a restart, and options derived from them, keep their values in `running`.
     pub fn load(
@@ -248,6 +248,7 @@ impl Config {
     }
 
     /// Whether a key with this effect has another value in `other`, or is in only one of the configurations.
+    /// Also if such keys have another order, as those of channels that were moved in the file.
     pub fn changes(&self, other: &Self, effect: Effect) -> bool {
         let of_effect = |setting: &&Setting| setting.key.effect == effect;
         let ours = self.settings.iter().filter(of_effect).map(Setting::identity);

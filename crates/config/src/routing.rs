@@ -303,7 +303,8 @@ fn describe_value(value: &FieldValue) -> String {
 
 /// Warns about values with which submissions reach no channel, although a condition makes a channel choose
 /// among submissions to the form, and about more combinations of values than [`MAX_CASES`], which are not
-/// examined. Warns about nothing if a channel is left out ([`is_channel_left_out`]).
+/// examined. Skips forms whose files have faults. Warns about nothing if a channel is left out
+/// ([`is_channel_left_out`]).
 pub(super) fn warn_about_gaps(r: &mut Reader<'_>, channels: &[ChannelOptions], set: &FormSet) {
     let routes: Vec<Route> = channels.iter().map(ChannelOptions::route).collect();
     if is_channel_left_out(r, &routes) {

@@ -194,7 +194,7 @@ impl Config {
         );
     }
 
-    /// Refuses an inbox or a Maildir in a folder whose files are published.
+    /// Refuses a data folder, an inbox or a Maildir in a folder whose files are published.
     fn check_folders(&self, r: &mut Reader<'_>) {
         let is_served = |path: &Path| find_containing_folder(path, &self.served_folders).is_some();
         let message = "must not be inside a folder that is published";

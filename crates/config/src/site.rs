@@ -176,7 +176,7 @@ links = ["/contact/", "/waitlist/"]
 title = "For machines"
 links = [{ title = "llms.txt", href = "/llms.txt" }, { title = "OpenAPI", href = "/openapi.json" }, { title = "RSS feed", href = "/blog/rss.xml" }]"#;
 
-/// Parses paths of files, with wildcards. Refuses empty paths and `..`.
+/// Parses paths of files, with wildcards. Refuses empty paths, `..` and NUL characters.
 fn parse_publish(raw: &Raw) -> Result<Vec<String>, String> {
     let expected =
         "a list of paths relative to the build or to this folder, such as [\"static/sample.sqlite\"]";

@@ -153,8 +153,8 @@ impl Provider {
         Some(provider)
     }
 
-    /// The provider of a domain in lower case. With subdomain addressing, also the name in the domain, and
-    /// the provider's domain after it. `None` for other domains, also for those below a provider's domain
+    /// The provider of a domain in lower case. For a subdomain of a provider with subdomain addressing, also
+    /// the label before the provider's domain, and that domain. `None` for other domains, also for those below a provider's domain
     /// without such addressing.
     fn of(domain: &str) -> Option<(&'static Provider, Option<(&str, &str)>)> {
         let find = |name: &str| KNOWN.by_domain.get(name).map(|n| &KNOWN.all[*n]);

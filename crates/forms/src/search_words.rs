@@ -58,8 +58,9 @@ fn split_at_quotes(text: &str) -> Vec<&str> {
     parts
 }
 
-/// The words of a text without quotes, each with its spellings. Consecutive words of digits that together may
-/// be a telephone number also have its digits as a spelling.
+/// The words of a text without quotes, each with its spellings, the folded word first. Consecutive words of
+/// digits and signs that together may be a telephone number also have its digits as a spelling. Leaves out
+/// words that are only punctuation.
 fn words_with_spellings(text: &str) -> Vec<Vec<String>> {
     let bare = |word: &str| word.trim_matches(is_punctuation).to_owned();
     let may_be_in_number =
@@ -77,6 +78,7 @@ fn words_with_spellings(text: &str) -> Vec<Vec<String>> {
     spellings.collect()
 }
 
+/// Whether [`fold`] makes only [`PUNCTUATION`] of the character, or removes it, as it does with invisible ones.
 fn is_punctuation(c: char) -> bool {
     folded(c.encode_utf8(&mut [0; 4])).all(|c| PUNCTUATION.contains(c))
 }

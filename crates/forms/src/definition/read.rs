@@ -292,8 +292,8 @@ impl<'a> Reader<'a> {
     }
 
     /// Reads one field. `None`, after recording a fault, if the name is missing or the type is missing or
-    /// unknown. Records other faults, and returns the field nevertheless. Does not check `example` and
-    /// `default` after an earlier fault anywhere in the file.
+    /// unknown. Records other faults, and returns the field nevertheless. Generates a missing `example`. Does
+    /// not check `example` and `default` after an earlier fault anywhere in the file.
     pub(super) fn field(&mut self, table: &Table<'_>, place: Range<usize>) -> Option<Field> {
         self.check_keys(table, &FIELD_KEYS);
         let Some(name) = self.text(table, "name") else {
@@ -565,6 +565,7 @@ impl<'a> Reader<'a> {
             let name = key.get_ref().as_ref();
             if !known.contains(&name) {
                 let is_of_form = FORM_KEYS.contains(&name) || SETTINGS.contains(&name);
+                // Only the table of a form may have the first of `FORM_KEYS`, `title`.
                 let hint = if is_of_form && !known.contains(&FORM_KEYS[0]) {
                     format!("`{name}` belongs above the first `[[field]]`")
                 } else {
