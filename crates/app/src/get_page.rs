@@ -89,6 +89,7 @@ pub(super) fn choose<'a>(
 ) -> (ChosenResponse<'a>, RequestLabels) {
     let mut representation = Representation::Other;
     let ruled = query.and_then(|query| site.find_query_rule(path, query));
+    // A rule yields an owned redirect or removal, or, for a rewrite, another entry, which is borrowed.
     let entry = ruled.or_else(|| site.get(path).map(Cow::Borrowed)).or_else(|| site.find_rule(path));
     let entry = match entry {
         Some(Cow::Owned(SiteEntry::Redirect(to))) => {

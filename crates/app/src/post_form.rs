@@ -65,6 +65,7 @@ impl FormRequest<'_> {
             return response;
         }
         let wants_page = options.html_posts && !is_json(&head.headers) && html_answer::is_preferred(head);
+        // The body, if it had to be read to find out that the request is no test submission.
         let early = match self.read_announced_canary(body).await {
             Ok(posted) => posted,
             Err(response) => return response,
@@ -339,6 +340,7 @@ impl FormRequest<'_> {
         match self.origin() {
             Origin::Same => true,
             Origin::NotABrowser => has_own_referer(self.head, &self.snapshot.site.base_url),
+            // Browsers send an `Origin` of `null` from pages that hide their address (`no-referrer`).
             _ => self.head.headers.get(SEC_FETCH_SITE).is_some_and(is_same),
         }
     }

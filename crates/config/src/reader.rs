@@ -546,8 +546,9 @@ fn named_file(path: PathBuf, name: &str) -> PrivatePath {
     PrivatePath { path, reason: format!("`{name}` names it"), has_companions: false }
 }
 
-/// Returns a parser for paths relative to `folder`. Refuses `~`. An empty path is `None`. Private to this
-/// module, so that the files of every key are known ([`Reader::file`]).
+/// Returns a parser for paths relative to `folder`. Refuses `~` and the content of a PEM file
+/// ([`check_path`]). An empty path is `None`. Private to this module, so that the files of every key are
+/// known ([`Reader::file`]).
 fn file_in(folder: &Path) -> impl Fn(&Raw) -> ParseResult<Option<PathBuf>> {
     move |raw| {
         check_path(raw.as_text().unwrap_or_default())?;

@@ -112,8 +112,10 @@ pub(super) struct Maintenance {
 }
 
 impl Maintenance {
-    /// Runs maintenance at once, every [`INTERVAL`], and when a notification is due, until the caller drops
-    /// the future. Retention waits for a reliable clock ([`ClockCheck`]). Errors are only logged.
+    /// Runs maintenance at once, every [`INTERVAL`] and when the digest is due, until the caller drops the
+    /// future. In between, sends other notifications when they are due, and truncates the database's log soon
+    /// after a submission is sealed. Retention waits for a reliable clock ([`ClockCheck`]). Errors are only
+    /// logged.
     pub async fn run(&self) {
         let options = &self.options;
         // Truncate the write-ahead log at startup, because the previous process may not have truncated it.
@@ -260,7 +262,7 @@ impl Maintenance {
 
     /// Removes submissions that are older than the retention of their form or, if the form has none of its
     /// own, than `store.retention`. Returns their number. Keeps held ones and those with unfinished or parked
-    /// deliveries to the team.
+    /// deliveries to the team. Leaves those that another process has locked to the next run.
     async fn remove_expired(&self, now: Timestamp) -> Result<usize, StoreError> {
         let MaintenanceOptions { retention, form_retention, .. } = &self.options;
         let others = FormScope::Except(form_retention.keys().cloned().collect());
@@ -268,6 +270,7 @@ impl Maintenance {
         let mut total = 0;
         for (forms, age) in std::iter::once((others, *retention)).chain(own) {
             let Some(before) = age.and_then(|age| now.checked_sub(age).ok()) else { continue };
+            // Each step continues after the id at which the one before it ended, until there is none.
             let (mut removed, mut after) = (0, Some(Uuid::nil()));
             while let Some(last) = after {
                 let scope = forms.clone();
@@ -288,7 +291,7 @@ impl Maintenance {
     }
 
     /// Removes submissions held for longer than `store.retention_held`, and returns their number. Keeps those
-    /// that a flood holds, and those that a visitor can still confirm.
+    /// that a flood holds, and those that a visitor can still confirm or has yet to be asked to confirm.
     async fn remove_long_held(&self, now: Timestamp) -> Result<usize, StoreError> {
         let before = self.options.retention_held.and_then(|age| now.checked_sub(age).ok());
         let Some(before) = before else { return Ok(0) };
@@ -321,7 +324,8 @@ impl Maintenance {
     }
 
     /// Removes outdated records of mails to visitors, and mails that have waited for a day although no
-    /// channel sends them any more. Uses transactions of limited size until none are left.
+    /// channel sends them any more. Also repairs times that were stored before the clock was set back. Uses
+    /// transactions of limited size until none are left.
     async fn tidy_visitor_mails(&self, now: Timestamp) -> Result<(), StoreError> {
         let channels = self.store.channels.load_full();
         loop {
@@ -413,10 +417,11 @@ impl Maintenance {
         Ok(())
     }
 
-    /// Sends each user of the inbox a mail about due follow-ups and new submissions, once a day even with
-    /// replicas, and none if there is nothing to say. If the mail server fails, later runs try again, until
-    /// [`reminder::MAX_DELAY`] is over. After an error of the store, the remaining users wait for the next
-    /// run. A mail is lost if the process is killed while it sends it. `is_reliable` is as for the digest.
+    /// Sends each user of the inbox a mail about due follow-ups and new submissions: in the first run after
+    /// it is due, once a day even with replicas, and none if there is nothing to say. If the mail server
+    /// fails, later runs try again, until [`reminder::MAX_DELAY`] is over. After an error of the store, the
+    /// remaining users wait for the next run. A mail is lost if the process is killed while it sends it.
+    /// `is_reliable` is as for the digest.
     async fn send_reminders(&self, now: Timestamp, is_reliable: bool) -> Result<(), StoreError> {
         let Some(options) = &self.options.reminders else { return Ok(()) };
         let now = reminder::local(now);
@@ -428,6 +433,7 @@ impl Maintenance {
             // A stored time later than this was stored before the clock was set back, and does not count.
             let latest = if is_reliable { now.timestamp().saturating_add(DAY) } else { Ok(Timestamp::MAX) };
             let latest = latest.unwrap_or(Timestamp::MAX);
+            // False if the mail has been sent, or another replica has claimed it.
             if !self.store.change(move |tx| tx.advance_time(&claim, due, latest)).await? {
                 continue;
             }

@@ -433,7 +433,7 @@ impl WorkerLoop {
 
     /// Claims due deliveries, and returns the claims of each channel. First clamps due times at the start and
     /// after the system clock was set back. With SQLite, also requeues attempts that are recorded but not in
-    /// progress after an error of the store.
+    /// progress, after an error of the store, an attempt whose outcome was not recorded, or a reconfiguration.
     async fn claim(&mut self, now: Timestamp) -> Result<Vec<Claims>, StoreError> {
         let wants = self.dispatcher.claim_requests(self.started.elapsed());
         if self.was_clock_set_back(now) {
@@ -523,7 +523,7 @@ impl WorkerLoop {
         self.started_attempts.retain(|started| started.lease != lease);
         // If the outcome is not recorded, the next claim must requeue the attempt.
         self.needs_requeue |= !is_recorded;
-        let turn = self.dispatcher.end(index, &lease, is_retry, &outcome, self.started.elapsed());
+        let change = self.dispatcher.end(index, &lease, is_retry, &outcome, self.started.elapsed());
         let answer = match outcome {
             Outcome::Delivered(answer) => answer,
             Outcome::Failed(failure) => failure.answer,
@@ -531,7 +531,7 @@ impl WorkerLoop {
         let (target, now) = (self.dispatcher.target(index).clone(), Timestamp::now());
         let name = target.name.clone();
         let mut effect = "commands may show its earlier state until the next change";
-        let noted = match turn {
+        let noted = match change {
             HealthChange::None => return,
             HealthChange::Paused => {
                 tracing::warn!(
@@ -611,7 +611,8 @@ async fn run_maintenance(maintenance: Maintenance, canary: Arc<CanaryLink>) {
 
 /// Makes one attempt and records its outcome, retrying until the store accepts it or is closed. A panic while
 /// sending counts as a failure. Then wakes the requests that wait for a confirmation if a channel to the team
-/// has reached a recipient, and seals the submission if this was its last delivery.
+/// has reached a recipient, and seals the submission if this was its last delivery. `seal` has the key and
+/// notifies maintenance; without it, submissions are not sealed. `index` is the channel's.
 async fn deliver_submission(
     index: usize,
     claimed: Claimed,

@@ -70,8 +70,9 @@ pub fn recipient_domain(email: &str) -> Option<String> {
     )
 }
 
-/// Whether addresses with this local part, which must be in lower case, are those of roles, mailing lists or
-/// automated senders. Ignores a subaddress.
+/// Whether addresses with this local part, which must be in lower case, are those of mailing lists, automated
+/// senders or technical roles: those in `AUTOMATED`, and those that begin with `owner-` or have an ending
+/// such as `-request`. Ignores a subaddress. Addresses of teams, such as `info`, are not among them.
 pub fn is_automated(local: &str) -> bool {
     let name = local.split('+').next().unwrap_or_default();
     AUTOMATED.contains(&name.replace(['-', '_', '.'], "").as_str())

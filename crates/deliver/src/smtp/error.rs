@@ -76,9 +76,9 @@ pub struct RefusedRecipient {
 }
 
 impl RefusedRecipient {
-    /// The recipient whose RCPT failed with `error`. A connection that ends without a reply counts as the
-    /// code 451 (RFC 5321 §3.8). With 552, older servers say that a message has too many recipients (RFC 5321
-    /// §4.5.3.1.10).
+    /// The recipient whose RCPT failed with `error`. A missing reply and a broken connection count as the
+    /// code 451 (RFC 5321 §3.8), and 552 as 452, because older servers refuse too many recipients with 552
+    /// (RFC 5321 §4.5.3.1.10).
     pub fn new(address: &str, error: &SmtpError) -> RefusedRecipient {
         let (code, text) = match &error.kind {
             SmtpErrorKind::Refusal(552, text) => (452, text.clone()),

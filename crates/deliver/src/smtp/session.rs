@@ -151,7 +151,8 @@ struct Capabilities {
 }
 
 impl Capabilities {
-    /// Reads STARTTLS and AUTH, and ignores other extensions. Keywords may have any case (RFC 5321 §4.1.1.1).
+    /// Reads STARTTLS and AUTH after the first line, which greets the client, and ignores other extensions.
+    /// Keywords may have any case (RFC 5321 §4.1.1.1).
     /// `AUTH=LOGIN` is the notation of old versions of Exchange.
     fn parse(reply: &SmtpReply) -> Capabilities {
         let mut found = Capabilities::default();
