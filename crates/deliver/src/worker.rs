@@ -433,7 +433,8 @@ impl WorkerLoop {
 
     /// Claims due deliveries, and returns the claims of each channel. First clamps due times at the start and
     /// after the system clock was set back. With SQLite, also requeues attempts that are recorded but not in
-    /// progress, after an error of the store, an attempt whose outcome was not recorded, or a reconfiguration.
+    /// progress: after an error of the store, after an attempt without a recorded outcome, and after a
+    /// reconfiguration.
     async fn claim(&mut self, now: Timestamp) -> Result<Vec<Claims>, StoreError> {
         let wants = self.dispatcher.claim_requests(self.started.elapsed());
         if self.was_clock_set_back(now) {

@@ -78,7 +78,7 @@ fn words_with_spellings(text: &str) -> Vec<Vec<String>> {
     spellings.collect()
 }
 
-/// Whether [`fold`] makes only [`PUNCTUATION`] of the character, or removes it, as it does with invisible ones.
+/// Whether [`fold`] makes only [`PUNCTUATION`] of the character, or removes it, as it removes invisible ones.
 fn is_punctuation(c: char) -> bool {
     folded(c.encode_utf8(&mut [0; 4])).all(|c| PUNCTUATION.contains(c))
 }
