@@ -201,7 +201,8 @@ impl RequestPreferences for HeaderMap {
 }
 
 /// Chooses the response to a request for any decoded path other than a form endpoint, and its metrics labels.
-/// Counts the view of a page in `views`, if it is given and the request is a GET and not a prefetch.
+/// Counts a 200 or 304 for a page as a view in `views`, if it is given and the request is a GET and not a
+/// prefetch.
 pub(super) fn choose_and_count<'a>(
     site: &'a Site,
     path: &str,

@@ -155,7 +155,7 @@ impl Provider {
     }
 
     /// The provider of a domain in lower case. For a subdomain of a provider with subdomain addressing, also
-    /// the label before the provider's domain, and that domain. `None` for other domains, also for those below
+    /// the label before the provider's domain, and that domain. `None` for other domains, and for those below
     /// a provider's domain without such addressing.
     fn of(domain: &str) -> Option<(&'static Provider, Option<(&str, &str)>)> {
         let find = |name: &str| KNOWN.by_domain.get(name).map(|n| &KNOWN.all[*n]);
