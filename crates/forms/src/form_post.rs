@@ -38,19 +38,19 @@ type Pairs<'a> = Vec<(Cow<'a, [u8]>, Cow<'a, [u8]>, bool)>;
 const ESCAPE: u8 = 0x1b;
 
 impl PostedForm {
-    /// Decodes a body, like [`Self::decode_declared`], as UTF-8 or in the encoding that `_charset_` names. Fails
-    /// if the result is not readable ([`Self::is_readable`]).
+    /// Decodes a body, like [`Self::decode_declared`], as UTF-8 or in the encoding that `_charset_` names.
+    /// Fails if the result is not readable ([`Self::is_readable`]).
     pub fn decode(form: &'static Form, body: &[u8]) -> Result<PostedForm, Rejection> {
         let posted = Self::decode_declared(form, body, None);
         if posted.is_readable { Ok(posted) } else { Err(Rejection::FormNotUtf8) }
     }
 
-    /// Decodes a body as UTF-8 or, if the result is not readable ([`Self::is_readable`]), in the encoding that
-    /// the last field `_charset_` (HTML, form submission) or else `charset`, of the media type, names: many
-    /// clients name another encoding but send UTF-8. If ISO-2022-JP is named, tries it before UTF-8, because
-    /// texts in that encoding are also valid UTF-8, and does not try UTF-8 if a name or value contains an
-    /// escape sequence. If decoding fails, decodes the body as windows-1252, so that the visitor can correct
-    /// the text; [`Self::parse`] then fails.
+    /// Decodes a body as UTF-8 or, if the result is not readable ([`Self::is_readable`]), in the encoding
+    /// that the last field `_charset_` (HTML, form submission) or else `charset`, of the media type, names:
+    /// many clients name another encoding but send UTF-8. If ISO-2022-JP is named, tries it before UTF-8,
+    /// because texts in that encoding are also valid UTF-8, and does not try UTF-8 if a name or value
+    /// contains an escape sequence. If decoding fails, decodes the body as windows-1252, so that the visitor
+    /// can correct the text; [`Self::parse`] then fails.
     ///
     /// Skips a byte order mark before the body, and fields that the form does not have, except for the
     /// honeypot and the source of the lead. `NAME[]` is the field `NAME`. Replaces CR LF with LF.
