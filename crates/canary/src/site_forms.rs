@@ -11,7 +11,7 @@ use memchr::{memchr2_iter, memmem};
 use crate::form_comparison::{self, FormSenders, OwnForm};
 use crate::report::{Outcome, Step, StepResult};
 use crate::shown_form::PageContent;
-use frontdesk_forms::Form;
+use frontdesk_forms::{Field, Form};
 
 /// Maximum number of pages whose HTML is read in a run.
 const MAX_READ: usize = 200;
@@ -163,12 +163,12 @@ fn is_marked(page: &SitePage, forms: &[&Form]) -> bool {
     has_markup(page, "data-frontdesk=") || forms.iter().any(|form| has(page, form.path))
 }
 
-/// Whether a page contains, anywhere in its HTML, the names of all required fields of at least one form, in
-/// its first shape. Always true if a form has no required fields in that shape.
+/// Whether a page contains, anywhere in its HTML, the names of all required fields of at least one form or
+/// its alternative. Always true if one of these has no required fields.
 fn may_look_like_one(page: &SitePage, forms: &[&Form]) -> bool {
-    forms
-        .iter()
-        .any(|form| form.fields.iter().filter(|field| field.required).all(|field| has(page, field.name)))
+    let has_all =
+        |fields: &Vec<Field>| fields.iter().filter(|field| field.required).all(|field| has(page, field.name));
+    forms.iter().any(|form| std::iter::once(&form.fields).chain(&form.alternative).any(has_all))
 }
 
 #[cfg(test)]
@@ -255,6 +255,10 @@ mod tests {
         let found = find(&[("/contact/", &unmarked)], &[]);
         assert_eq!(faults(&found), [("/contact/ contact", Outcome::Warning)]);
         assert!(found.known.is_empty() && found.pages.is_empty());
+        let alternative = "<form><input name=email><input name=firstname><input name=lastname>\
+            <input name=company></form>";
+        let found = find(&[("/contact/", alternative)], &[]);
+        assert_eq!(faults(&found), [("/contact/ contact", Outcome::Warning)]);
     }
 
     #[test]

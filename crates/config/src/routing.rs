@@ -344,6 +344,7 @@ fn describe_gaps(gaps: &[&RoutingCase]) -> String {
     let values: Vec<String> = first.iter().map(|case| describe_case_values(&case.values)).collect();
     let others = match others.len() {
         0 => String::new(),
+        1 => "; and with 1 other combination".to_owned(),
         count => format!("; and with {count} other combinations"),
     };
     match gaps {

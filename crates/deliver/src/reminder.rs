@@ -2,7 +2,7 @@
 //! held and failed. It names senders and forms, and contains nothing else that visitors wrote.
 
 use std::collections::BTreeMap;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use jiff::civil::{Date, Time};
 use jiff::tz::TimeZone;
@@ -19,6 +19,9 @@ use frontdesk_inbox::submission::{Status, Submission};
 const MAX_NAMED: usize = 20;
 /// Submissions are counted up to this number.
 const MAX_COUNTED: usize = 1000;
+/// Time after which no further follow-ups are searched for. Only a search among more than a thousand that were
+/// due, most of them done, can take so long.
+const READ_TIME: Duration = Duration::from_secs(5);
 /// Maximum length of the name of a sender, in characters.
 const MAX_NAME: usize = 80;
 /// How long after its due time a mail is still sent, if the server was down or the mail server failed.
@@ -62,6 +65,7 @@ impl Reminder {
     /// new ones, and those that are done from follow-ups.
     pub fn read(inbox: &InboxReader, user: &str, now: &Zoned) -> Result<Reminder, StoreError> {
         let mut found: Vec<Submission> = Vec::new();
+        let (began, mut is_partial) = (Instant::now(), false);
         for assignee in [user, ""] {
             let due = Filter {
                 assignee: Some(assignee.to_owned()),
@@ -72,7 +76,9 @@ impl Reminder {
                 limit: Some(MAX_NAMED + 1),
                 ..Filter::default()
             };
-            found.extend(inbox.page(&due, None, MAX_NAMED + 1, &|| true)?.submissions);
+            let page = inbox.page(&due, None, MAX_NAMED + 1, &|| began.elapsed() >= READ_TIME)?;
+            is_partial |= page.is_partial;
+            found.extend(page.submissions);
         }
         found.sort_by_key(|submission| std::cmp::Reverse(submission.id));
         let ids: Vec<_> = found.iter().map(|submission| submission.id).collect();
@@ -101,7 +107,7 @@ impl Reminder {
         let [open, _] = inbox.count_open(MAX_COUNTED)?;
         let [held, failed] = [Status::Held, Status::Parked];
         let counts = [open, inbox.count_up_to(held, MAX_COUNTED)?, inbox.count_up_to(failed, MAX_COUNTED)?];
-        Ok(Reminder { follow_ups, has_more: found.len() > MAX_NAMED, new, counts })
+        Ok(Reminder { follow_ups, has_more: is_partial || found.len() > MAX_NAMED, new, counts })
     }
 
     /// Whether no mail is needed: no follow-up is due, and there are no new submissions. Open, held and

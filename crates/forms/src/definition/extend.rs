@@ -36,13 +36,12 @@ impl Reader<'_> {
             self.fault(span(table, FIXED_KEY), message, "remove the line");
         }
         let mut form = base.clone();
-        for (key, text) in [
-            ("title", &mut form.title),
-            ("summary", &mut form.summary),
-            ("description", &mut form.description),
-            ("submit", &mut form.submit),
-            ("thanks", &mut form.thanks),
-        ] {
+        for (key, text) in
+            [("title", &mut form.title), ("summary", &mut form.summary), ("submit", &mut form.submit)]
+        {
+            *text = self.shown_text(table, key).unwrap_or(text);
+        }
+        for (key, text) in [("description", &mut form.description), ("thanks", &mut form.thanks)] {
             *text = self.text(table, key).unwrap_or(text);
         }
         self.extend_fields(table, &mut form);

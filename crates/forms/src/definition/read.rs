@@ -196,7 +196,7 @@ impl<'a> Reader<'a> {
             ""
         });
         let or = |text: Option<&'static str>, otherwise: String| text.unwrap_or_else(|| intern(&otherwise));
-        let summary = self.text(table, "summary");
+        let summary = self.shown_text(table, "summary");
         let operation_id = self.text(table, "operation_id");
         let schema_name = self.text(table, "schema");
         Form {
@@ -207,7 +207,7 @@ impl<'a> Reader<'a> {
             title,
             summary: summary.unwrap_or(title),
             description: self.text(table, "description").unwrap_or_default(),
-            submit: self.text(table, "submit").unwrap_or("Send"),
+            submit: self.shown_text(table, "submit").unwrap_or("Send"),
             thanks: self.text(table, "thanks").unwrap_or_default(),
             dedup_key: self.dedup_key(table, &fields),
             heading: self.field_reference(table, "heading", &fields),
@@ -545,6 +545,16 @@ impl<'a> Reader<'a> {
         };
         self.fault(value.span(), message, "");
         None
+    }
+
+    /// Like [`Self::text`], but records a fault for an empty text, too, and then returns `None`.
+    pub(super) fn shown_text(&mut self, table: &Table<'_>, key: &str) -> Option<&'static str> {
+        let text = self.text(table, key)?;
+        if text.is_empty() {
+            self.fault(span(table, key), format!("`{key}` is empty"), "write a text, or remove the line");
+            return None;
+        }
+        Some(text)
     }
 
     /// The boolean of a key. `None` if the key is missing or, after recording a fault, if its value is no

@@ -299,6 +299,18 @@ label = "Budget"
 }
 
 #[test]
+fn texts_that_visitors_see_are_not_empty() {
+    let text = "title = \" \"\nsubmit = \"\"\nthanks = \"\"\n";
+    let faults = FormFile::extend(*CONTACT, text, "forms/contact.toml").unwrap_err();
+    let faults: Vec<_> = faults.iter().map(|fault| &*fault.message).collect();
+    assert_eq!(faults, ["`title` is empty", "`submit` is empty"]);
+    let text = "title = \"x\"\nsummary = \"\"\nsubmit = \"\"\n[[field]]\nname = \"a\"\ntype = \"text\"\nlabel = \"A\"\n";
+    let faults = FormFile::read("demo", text, "forms/demo.toml").unwrap_err();
+    let faults: Vec<_> = faults.iter().map(|fault| &*fault.message).collect();
+    assert_eq!(faults, ["`summary` is empty", "`submit` is empty"]);
+}
+
+#[test]
 fn neither_shape_of_a_built_in_form_has_too_many_fields() {
     let field = |number| format!("[[field]]\nname = \"f{number}\"\ntype = \"text\"\nlabel = \"F\"\n");
     let longest = CONTACT.alternative.as_ref().unwrap().len().max(CONTACT.fields.len());

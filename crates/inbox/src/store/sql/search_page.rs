@@ -119,18 +119,25 @@ fn end_of(ids: &[Uuid]) -> Option<Uuid> {
     ids.last().copied().filter(|_| ids.len() == WINDOW)
 }
 
-/// Queries for the ids of all submissions that can have a filter's assignee, follow-up or status, and their
-/// parameters. Only the first of these that the filter has counts; no queries if it has none of them that has
-/// an index.
+/// Queries for the ids of all submissions that can have a filter's assignee and follow-up, or else its status,
+/// and their parameters. No queries if the filter has none of them that has an index.
 fn candidate_queries(filter: &Filter) -> (&'static [&'static str], Vec<Cell>) {
-    if let Some(name) = filter.assignee.as_ref().filter(|name| !name.is_empty()) {
-        return (&["SELECT submission FROM annotation WHERE assignee = ?1"], vec![Cell::Text(name.clone())]);
-    }
-    if let Some(day) = filter.follow_up_until {
-        return (
-            &["SELECT submission FROM annotation WHERE follow_up <= ?1"],
-            vec![Cell::Integer(day_number(day))],
-        );
+    let name = filter.assignee.clone().filter(|name| !name.is_empty()).map(Cell::Text);
+    let day = filter.follow_up_until.map(|day| Cell::Integer(day_number(day)));
+    match (name, day) {
+        (Some(name), Some(day)) => {
+            return (
+                &["SELECT submission FROM annotation WHERE assignee = ?1 AND follow_up <= ?2"],
+                vec![name, day],
+            );
+        }
+        (Some(name), None) => {
+            return (&["SELECT submission FROM annotation WHERE assignee = ?1"], vec![name]);
+        }
+        (None, Some(day)) => {
+            return (&["SELECT submission FROM annotation WHERE follow_up <= ?1"], vec![day]);
+        }
+        (None, None) => {}
     }
     let queries: &[&str] = match filter.status {
         Some(Status::Held) => &["SELECT id FROM submission WHERE held_at IS NOT NULL"],

@@ -157,6 +157,24 @@ fn lists_filter_by_assignee_and_by_due_follow_up() {
 }
 
 #[test]
+fn a_due_follow_up_is_found_behind_many_assignments() {
+    let fixture = Fixture::new();
+    let ids: Vec<Uuid> = (0..300).map(|n| fixture.accept_new(&contact(&n.to_string()))).collect();
+    let mut editor = fixture.editor();
+    for id in &ids {
+        editor.assign(*id, Some("grace")).unwrap();
+    }
+    let today = Date::constant(2026, 11, 20);
+    editor.set_follow_up(ids[0], Some(today)).unwrap();
+    let due =
+        Filter { assignee: Some("grace".to_owned()), follow_up_until: Some(today), ..Filter::default() };
+    // The daily mail has little time: the first read must find it.
+    let page = fixture.reader().page(&due, None, 9, &|| true).unwrap();
+    assert_eq!(page.submissions.iter().map(|submission| submission.id).collect::<Vec<_>>(), &ids[..1]);
+    assert!(!page.is_partial);
+}
+
+#[test]
 fn a_person_has_all_submissions_with_the_address() {
     let fixture = Fixture::new();
     let ids: Vec<Uuid> = (0..3).map(|n| fixture.accept_new(&contact(&n.to_string()))).collect();
