@@ -280,7 +280,8 @@ pub(super) fn read_documents(
         };
         let FrontMatter { publish_at, date, expire_at, visibility, .. } = *document.front_matter;
         let publish_at = publish_at.or_else(|| start_of_day(date?));
-        // An index file without a language at the end of its name applies to pages in all languages.
+        // A page's own value wins over inherited ones, and an inner folder's over that of an outer one. An
+        // index file without a language at the end of its name applies to pages in all languages.
         let indexes = |folder| [(folder, None), (folder, Some(document.language))];
         let inherited = folders_above(file).flat_map(indexes).filter_map(|index| cascades.get(&index));
         let inherited = inherited.fold(Visibility::default(), |above, here| here.or(above));
@@ -471,7 +472,8 @@ pub(super) fn served_path(file: &str, languages: &[&str]) -> String {
 /// it, are left out of the path. If the front matter has no `date`, they become the date and time of the
 /// post, and the time also its time of publication if that is missing. A file `index` or `_index` has the
 /// path of its folder. `slug` replaces the last segment of the path, and `path` the whole path, also the
-/// language's folder.
+/// language's folder. The page at the language's `/` is its home page, and the page at `/blog/` its list of
+/// posts.
 fn identify(file: &str, languages: &[&str], front_matter: &mut FrontMatter) -> PageIdentity {
     let is_post = file.starts_with("posts/");
     let relative = file.split_once('/').map_or(file, |(_, rest)| rest);
@@ -597,8 +599,8 @@ pub(super) fn add_blog_pages(
 }
 
 /// Divides the lists of posts in a language into pages: adds the second and later pages of each list that has
-/// more than `per_page` posts, and a redirect from a path such as `/blog/page/1/` to its first page. Does
-/// nothing if `per_page` is 0.
+/// more than `per_page` posts, with the date and visibility of the first page, and a redirect from a path
+/// such as `/blog/page/1/` to the first page. Does nothing if `per_page` is 0.
 pub(super) fn add_list_pages(
     index: usize,
     language: &Language,
@@ -687,7 +689,7 @@ pub(super) fn listed_tags(documents: &[Document], language: usize, prefix: &str)
 }
 
 /// The posts in a language that are not `unlisted`; in a preview, also unpublished ones. Posts without a date
-/// come last.
+/// come last, and posts of the same age are sorted by path.
 pub(super) fn listed_posts_newest_first(documents: &[Document], language: usize) -> Vec<&Document> {
     let is_listed = |document: &&Document| {
         document.language == language && document.kind == PageKind::Post && !document.front_matter.unlisted

@@ -267,7 +267,8 @@ impl FrontMatterReader<'_> {
         (!has_errors(&self.faults[before..])).then_some(front_matter)
     }
 
-    /// Warns about unknown and unsupported keys. If there is no title, a misspelled `title` is an error.
+    /// Warns about unknown and unsupported keys, and about a `published` or `publish` whose time can be read
+    /// in several ways. If there is no title, a misspelled `title` is an error.
     fn report_unknown_keys(&mut self) {
         let has_title = self.find(&["title"]).is_some();
         for (key, value) in &self.table {
@@ -389,9 +390,10 @@ impl FrontMatterReader<'_> {
         all
     }
 
-    /// The day of a date or time, as written, in any time zone. `None` if it is missing, empty or invalid.
-    /// Reports an invalid day or time, but only warns if the time zone or the order of day and month is not
-    /// certain, because [`Self::read_publication_time`] then uses the latest time.
+    /// The day of a date or time, as written, in any time zone, even if the time after it is invalid. `None`
+    /// if it is missing, empty or invalid. Reports an invalid day or time. In [`DATE`] and [`PUBLICATION`],
+    /// this is only a warning if the value is one of [`FILE_TIMES`] or can mean several times, because
+    /// [`Self::read_publication_time`] then uses the latest one.
     fn read_date(&mut self, names: &[&'static str]) -> Option<Date> {
         let (name, value) = self.find(names)?;
         let text = self.text(name, &value, &[]);
@@ -439,7 +441,8 @@ impl FrontMatterReader<'_> {
         parse_time(&self.text(name, &value, &[])?)
     }
 
-    /// The date and time of the page. `None` if the value states only a day, or is invalid.
+    /// The date and time of the page: that of [`DATE`], or else that of the first of [`PUBLICATION`] with a
+    /// text. `None` if this value states only a day, or is invalid.
     fn read_time_of_date(&self) -> Option<Timestamp> {
         let names = std::iter::once(DATE).chain(PUBLICATION.chunks(1));
         let mut texts = names.filter_map(|names| Some(to_iso(self.find(names)?.1.as_str()?).into_owned()));
@@ -448,8 +451,8 @@ impl FrontMatterReader<'_> {
     }
 
     /// The texts of a list, without empty ones; of a table, the first of `fields`. A single value counts as a
-    /// list of one, and `false` as an empty list. Empty if it is missing. Reports and leaves out other
-    /// values.
+    /// list of one, and `false` as an empty list; within a list, `true` and `false` are texts. Empty if it is
+    /// missing. Reports and leaves out other values.
     fn read_list(&mut self, names: &[&'static str], fields: &[&str]) -> Vec<String> {
         let Some((name, value)) = self.find(names) else { return Vec::new() };
         let items = match &value {
@@ -473,7 +476,7 @@ impl FrontMatterReader<'_> {
         texts.into_iter().flatten().filter(|text| !text.is_empty()).collect()
     }
 
-    /// The authors, separated by commas.
+    /// The authors in `author`, or else those in `authors`, separated by commas. `None` if there are none.
     fn read_author(&mut self) -> Option<String> {
         let keys: [&[_]; 2] = [&["author", "extra.author"], &["authors", "taxonomies.authors"]];
         let authors = keys.iter().map(|names| self.read_list(names, NAME_FIELDS).join(", "));
@@ -627,6 +630,7 @@ pub(super) fn line_of_key<'a>(mut lines: impl Iterator<Item = &'a str>, key: &st
         let before = |(end, _): (usize, _)| line[..end].trim_end().trim_end_matches(['"', '\'']);
         line.match_indices([':', '=', ']', '.']).map(before).any(|written| is_same_key(written, key))
     })?;
+    // Lines count from 1, and the line that opens the front matter precedes `lines`.
     Some(at + 2)
 }
 

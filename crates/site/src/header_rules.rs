@@ -10,7 +10,7 @@ use super::file::{File, cors_header, noindex_header};
 use super::rules::{HeaderRule, RuleList, headers_for, removes_header};
 
 /// Replaces the headers of a file with `headers` and those of the rules that match `path`. The rules take
-/// precedence, but their `Link`, which is ASCII, is appended to that of the file.
+/// precedence, with the exceptions of `add_headers`.
 pub(crate) fn with_headers(
     mut file: File,
     headers: Vec<(HeaderName, HeaderValue)>,
@@ -33,8 +33,9 @@ pub(crate) fn with_noindex(mut file: File, is_unlisted: bool) -> File {
     add_headers(file, others)
 }
 
-/// Adds headers, which replace those of the same name. `noindex` in [`noindex_header`] stays before other
-/// directives for crawlers.
+/// Adds headers, which replace those of the same name, with two exceptions: a `Link`, which is ASCII, is
+/// appended to that of the file, and the `noindex` of [`noindex_header`] stays before added directives for
+/// crawlers that do not forbid indexing themselves.
 fn add_headers(mut file: File, added: Vec<(HeaderName, HeaderValue)>) -> File {
     for (name, mut value) in added {
         let is_hidden = |(own, value): &(HeaderName, HeaderValue)| {
@@ -57,9 +58,10 @@ fn add_headers(mut file: File, added: Vec<(HeaderName, HeaderValue)>) -> File {
     file
 }
 
-/// A generated file as served at `path`: with the headers of the rules for this path in addition to its own.
-/// The rules take precedence, but their `Content-Type` only labels it as Markdown or plain text, so that a
-/// rule for all paths does not make an HTML page of it. Returns the same file if nothing changes.
+/// A generated file as served at `path`: with the headers of the rules for this path in addition to its own,
+/// and without its header of [`cors_header`] if a rule removes that. The rules take precedence as in
+/// `add_headers`, but their `Content-Type` only labels it as Markdown or plain text, so that a rule for all
+/// paths does not make an HTML page of it. Returns the same file if nothing changes.
 pub(crate) fn at_path(file: Arc<File>, rules: &RuleList<HeaderRule>, path: &str) -> Arc<File> {
     if rules.all().is_empty() {
         return file;

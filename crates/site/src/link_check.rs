@@ -148,8 +148,8 @@ pub(super) fn check_links(found: &[LinkUse<'_>], names: &PathRegistry, anchors: 
 
 /// A correction for a broken relative link: the link with the most similar file name in the folder to which
 /// the link leads. A page counts with the name of its source file. If a file in `static/` has just this name,
-/// its path is the correction. `None` for other links, and if no name is
-/// similar. `place` is the file with the link, and `paths` are all paths with an owner.
+/// its path is the correction. `None` for other links, and if no name is similar. `place` is the file with
+/// the link, and `paths` are all paths with an owner, except those of pages that were removed for good.
 fn suggest_beside(place: &str, written: &str, paths: &[&str], names: &PathRegistry) -> Option<String> {
     let raw = percent_decoded(&written[..written.find(['?', '#']).unwrap_or(written.len())]);
     if raw.starts_with(['/', '@']) {

@@ -49,8 +49,8 @@ const KEYS: [&str; 3] = ["subject", "from_name", "reply_to"];
 /// `known`. Fails with all faults if one is an error, such as a placeholder in the subject or text that is
 /// not in `known`. In the sender's name, one that is not in `known` or has no value there is a warning, and
 /// stays as it is. Targets of links and images that begin with `/` get `base_url`, the site's origin; other
-/// relative ones, and all if it is empty, are warnings. `place` is the file's name in faults, and `language`
-/// the language of its text.
+/// relative ones, and all if it is empty, are warnings, and so are footnotes. `place` is the file's name in
+/// faults, and `language` the language of its text.
 pub fn parse_mail(
     place: &str,
     text: &str,

@@ -246,6 +246,7 @@ impl BuildCache {
         let originals = find_originals(&pages, &converted, &build.mount, |page| context.withholds(page));
         let all: Vec<_> = pages.iter().zip(converted).zip(names.into_iter().zip(originals)).collect();
         let pages = in_parallel(&all, |((source, converted), (names, original))| {
+            // `assign_names` puts the path of the build's own Markdown file first.
             let written = prebuilt.files.get(&names.0[0]).cloned();
             compose_page(source, converted, written, names.clone(), original.as_deref(), &context)
         });
@@ -312,7 +313,8 @@ impl BuildCache {
             |(page, (alone, _)), _| converter.inputs(page, &shared(&alone.facts)),
             |(page, first @ (alone, panic)), inputs, _| {
                 let shared = shared(&alone.facts);
-                let is_alone = panic.is_some() || shared == Shared::default() && alone.markdown.is_some();
+                // `share_markdown` may have dropped the Markdown of the first conversion.
+                let is_alone = panic.is_some() || (shared == Shared::default() && alone.markdown.is_some());
                 if is_alone {
                     return Ok::<_, Infallible>(first.clone());
                 }
@@ -451,6 +453,8 @@ fn compose_page(
 
     let mut html = html_file(source, &converted.facts, &twin, context);
     let mut canonical = format!("<{}>; rel=\"canonical\"", original.unwrap_or(&source.url));
+    // The Markdown repeats the `noindex` of the HTML as a header. `is_unlisted` is also true for a page that
+    // redirects, which gets none.
     let noindex = (metadata.is_unlisted && metadata.redirect.is_none()).then(noindex_header);
     metadata.is_unlisted |= original.is_some() || context.withholds(source);
     if not_found_folder(source.name()).is_some() {
@@ -556,8 +560,7 @@ impl Prebuilt {
         self.files.insert(path, Arc::new(new));
     }
 
-    /// The rules of the build's `robots.txt`, if it is served as `/robots.txt`: crawlers ignore one at another
-    /// path.
+    /// The rules of the build's `robots.txt`; none if no file of the build is served at `/robots.txt`.
     fn robots_rules(&self) -> RobotsRules {
         self.files.get("/robots.txt").map(|it| RobotsRules::parse(&it.unencoded().bytes)).unwrap_or_default()
     }

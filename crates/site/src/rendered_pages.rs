@@ -189,6 +189,7 @@ fn form_names(html: &str, of_page: Option<&str>, forms: &[PageForm]) -> Vec<&'st
 /// Renders a document's HTML, composes its Markdown twin, and collects the anchors in the HTML. Fails if the
 /// template does. If the template panics, the page is rendered without the theme and has a defect. A page
 /// without a URL gets neither a `Link` nor content signals. The `Link` of a home page also has `home_links`.
+/// The Markdown of a page with `noindex` has the header of [`noindex_header`].
 fn lay_out_page(
     document: &Document,
     inputs: &PageInputs,

@@ -419,7 +419,7 @@ type ReadContent = (FileContent, Option<String>);
 /// Reads a file, or takes its content from `before` if the file is unchanged. A file that is served from the
 /// disk is only hashed and examined. The inner error is the fault of a file that cannot be read or published;
 /// the outer one means that the file changed while it was read. A file that its content excludes is
-/// `FileContent::Excluded`, and no fault.
+/// `FileContent::Excluded`, and no fault; sources and templates are not examined for this.
 fn read_file(
     file: &FoundFile,
     purpose: Purpose,

@@ -259,8 +259,9 @@ fn add_thanks_pages(
 }
 
 /// Sorts the documents in reading order: by language; then the home page, pages, posts and others; then by
-/// `nav`, age and path. Reports faults of dates, templates and forms, but not of forms whose files have
-/// faults. Replaces a missing template with the default template for the page's kind.
+/// `nav`, age and path. Reports faults of dates, templates and forms, among them a form on a site without the
+/// operator's e-mail address, but not of forms whose files have faults. Replaces a missing template with the
+/// default template for the page's kind.
 fn check_documents(
     documents: &mut [Document],
     theme: &Theme,
@@ -393,7 +394,8 @@ fn report_missing_home_pages(
 /// Registers the paths of files in `static/`, assets and pages, and the aliases of pages. An `index.html` in
 /// a folder of `static/` also claims the path of the folder. Ignores an alias that is the page's own path,
 /// and repeated ones. If the path of an alias has an owner other than an earlier alias, the alias counts from
-/// the root instead, unless that path has an owner, too.
+/// the root instead, unless that path has an owner, too. In any case, its path from the root is a valid target
+/// of links.
 fn register_paths(
     names: &mut PathRegistry,
     documents: &[Document],

@@ -11,10 +11,10 @@ use crate::path;
 use crate::rules::build_urls::not_found_folder;
 
 /// For each page, the URL of the page that it names as canonical; `None` if it names itself or none, or if
-/// the URL is ignored. A page that names none, and whose file is a symbolic link or below one (`latest` to
-/// `v2`), has the page of the real file as its canonical one, unless it is the home page. A page that names
-/// none, in a folder in parentheses, is a copy of the page with the same title and the path without this
-/// folder: apps group pages in such folders.
+/// the URL is ignored. A page that names none, or a URL that leads to no page, and whose file is a symbolic
+/// link or below one (`latest` to `v2`), has the page of the real file as its canonical one, unless it is the
+/// home page. A page that names none, in a folder in parentheses, is a copy of the page with the same title
+/// and the path without this folder: apps group pages in such folders.
 ///
 /// The path decides which page of the build is meant, without regard to the host, because a build is also
 /// served elsewhere for tests; `/a`, `/a/`, `/a.html` and `/a/index.html` are the same. If the home page has

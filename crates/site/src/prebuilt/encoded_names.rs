@@ -27,7 +27,8 @@ pub(super) fn decode_names(files: &mut [BuildFile]) -> Vec<(String, String)> {
 }
 
 /// Redirects each name that [`decode_names`] decoded, as it is on the disk, to its decoded path: some builds
-/// link to it, with the percent sign encoded once more.
+/// link to it, with the percent sign encoded once more. Does the same without `index.html` or `.html` at the
+/// end. Skips decoded paths that the site lacks, and replaces nothing.
 pub(super) fn redirect_written_names(site: &mut Site, mount: &str, decoded: &[(String, String)]) {
     for (written, decoded) in decoded {
         for end in ["index.html", ".html", ""] {

@@ -77,7 +77,8 @@ impl<'n> LinkSpellings<'n> {
     }
 }
 
-/// A link without scheme and `host`. `None` if it is empty or leads to another host.
+/// A link without scheme and `host`. `None` if it is empty, if it leads to another host or has no path after
+/// the host, or if it has no host but a colon, as `mailto:` links do.
 fn without_host<'l>(link: &'l str, host: &str) -> Option<&'l str> {
     let address = link.strip_prefix("https:").or_else(|| link.strip_prefix("http:")).unwrap_or(link);
     match address.strip_prefix("//") {

@@ -9,8 +9,8 @@ use crate::path;
 impl Prebuilt {
     /// A copy of `options`, with a missing title or description taken from the build's home page, or else
     /// from the page to which a rule for its path leads. If that page only redirects to another one with
-    /// `<meta>`, takes that one. The name that the titles of the pages have in common precedes the title of
-    /// one page.
+    /// `<meta>`, takes that one. The title is the site's name in the page's metadata, or else the name that
+    /// the titles of the pages have in common, or else the title of the page.
     pub fn complete(&self, options: &PagesOptions) -> PagesOptions {
         let mut options = options.clone();
         let target = self.redirects.iter().find_map(|rule| rule.target(&self.mount, None));
