@@ -98,6 +98,8 @@ pub fn remove<'a>(body: &'a str, options: &Options<'_>) -> Uncommented<'a> {
     }
     let ranges = BodyRanges::new(body, options);
     let mut text = String::with_capacity(body.len());
+    // The end of the text that was copied or left out, the end of the last doubtful text, and the line of the
+    // offset `counted`.
     let (mut done, mut doubtful, mut line, mut counted) = (0, 0, 1, 0);
     // Opening delimiters (`None` for a tag of Liquid) without an end in the rest of the body. Search the body
     // for such an end only once.
@@ -282,8 +284,10 @@ fn end_of_comment(body: &str, start: usize, ranges: &BodyRanges) -> Option<(usiz
 }
 
 /// The end of the comment between `%%` that begins at `start`. A comment that begins its line ends at the end
-/// of a line; if `%%` is alone on its line, anywhere. Others end in their paragraph or cell of a table.
-/// `None` if there is no second `%%`, and the first does not begin its line or is in an item of a list.
+/// of a line; if `%%` is alone on its line, anywhere. Others end in their paragraph or cell of a table. If
+/// the next `%%` is elsewhere, or if the text between is probably no comment, that text is doubtful. Without
+/// a second `%%`, the end is missing if the first is alone on its line, and otherwise doubtful; `None` if the
+/// first does not begin its line or is in an item of a list.
 fn end_of_percent(body: &str, start: usize, ranges: &BodyRanges) -> Option<(usize, Ending)> {
     let inside = start + PERCENT.len();
     let (before, after) = line_around(body, start..inside);

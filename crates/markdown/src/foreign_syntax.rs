@@ -10,7 +10,8 @@ const REWRITE: &str = "write Markdown or HTML instead";
 
 /// Describes syntax of another program in a text at `position`, with a hint; `None` if there is none. If
 /// there are several, the first of these kinds counts: shortcodes, links in double brackets, highlighted
-/// words, lists of attributes, and abbreviations, blocks and directives at the beginning of the line.
+/// words, lists of attributes, and at the beginning of the line: abbreviations, marks for tables of contents,
+/// blocks, unknown kinds of alerts, and some of the lines that [`directive`] recognizes.
 pub fn find(text: &str, source: &SourceText<'_>, position: Sourcepos) -> Option<(String, &'static str)> {
     let line = source.line_at(position.start.line);
     let before = line.and_then(|(_, line)| line.get(..position.start.column.saturating_sub(1)));

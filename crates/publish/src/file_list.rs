@@ -301,8 +301,8 @@ struct FolderListing<'l, 'a, 'p> {
 
 impl FolderListing<'_, '_, '_> {
     /// Adds the published files in a folder, and the folders in it that are still to be listed. Reports a
-    /// folder that cannot be read, and a name that is not UTF-8, as a fault. Ends the whole listing at
-    /// [`MAX_LINKED`]. Fails if the folder has changed since it was found.
+    /// folder that cannot be read, a name that is not UTF-8, and rules of another server that restrict
+    /// access. Ends the whole listing at [`MAX_LINKED`]. Fails if the folder has changed since it was found.
     fn read_folder(&mut self, folder: &Folder) -> Result<(), FileChanged> {
         let Some(real) = folder.path.last() else { return Ok(()) };
         let place = [&self.place, folder.name.trim_end_matches('/')].concat();

@@ -293,6 +293,7 @@ pub(super) fn read_documents(
             pages.note_schedule(file, unpublished, expire_at);
         }
         if is_unrendered || (unpublished.is_some() && !options.shows_unpublished) {
+            // Without its index file, a folder has no page to which its other files belong.
             let own = folder_of_index(file, &languages).map(|(folder, _)| folder);
             pages.left_out_folders.extend(own.into_iter().chain(drafts_folder(file)).map(str::to_owned));
         } else {
@@ -305,8 +306,7 @@ pub(super) fn read_documents(
     }
     pages.scheduled.sort_unstable();
     if !pages.left_out_folders.is_empty() {
-        // Exclude folders that also contain a published page, because their other files may belong to that
-        // page.
+        // Publish the other files of a folder that also contains a published page: they may belong to it.
         let published = pages.included.iter().filter_map(|page| page.matter.0.document.as_ref());
         let folders: HashSet<&str> = published.flat_map(|document| folders_above(&document.file)).collect();
         pages
@@ -560,7 +560,6 @@ pub(super) fn add_blog_pages(
 ) {
     let Language { prefix, words, name, .. } = language;
     unify_tags(index, documents, faults);
-    // Unpublished posts determine the date of a list only if it has no published ones.
     let age = |post: &Document| (post.unpublished.is_none(), post.updated);
     let posts = listed_posts_newest_first(documents, index);
     let Some(latest @ (_, updated)) = posts.iter().map(|post| age(post)).max() else { return };

@@ -120,6 +120,7 @@ impl FormPage {
             let mut letters = name.chars();
             let slot = letters.next().unwrap_or_default();
             let (name, option) = letters.as_str().split_once(':').unwrap_or((letters.as_str(), ""));
+            // The marker of the message names no field.
             let field = fields.iter().position(|field| field.name == name).unwrap_or(0);
             pieces.extend([
                 Piece::Text(before.into()),

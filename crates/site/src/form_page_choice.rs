@@ -55,11 +55,13 @@ pub(super) fn form_pages(
             let Some(html) = rendered else { continue };
             let labels = FormView::answering(language, Some(name)).labels(form.definition);
             let page = FormPage::new(&html, form, labels, index, language, mail);
+            // Without the endpoint in the HTML, the template does not show the form of the front matter.
             if page.is_none() && html.contains(form.definition.path) {
                 faults.push(form_without_answers(name));
             }
             answers.0.extend(page);
         }
+        // `find` also accepts a page in another language.
         if answers.find(name, 0).is_none() {
             let page = plain_form_page(form, languages[0], &shared.data.options);
             answers.0.extend(page.map_err(|fault| faults.push(fault)).ok().flatten());

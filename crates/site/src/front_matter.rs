@@ -391,9 +391,9 @@ impl FrontMatterReader<'_> {
     }
 
     /// The day of a date or time, as written, in any time zone, even if the time after it is invalid. `None`
-    /// if it is missing, empty or invalid. Reports an invalid day or time. In [`DATE`] and [`PUBLICATION`],
-    /// this is only a warning if the value is one of [`FILE_TIMES`] or can mean several times, because
-    /// [`Self::read_publication_time`] then uses the latest one.
+    /// if it is missing or empty, or if the day is invalid or not certain. Reports an invalid day or time. In
+    /// [`DATE`] and [`PUBLICATION`], this is merely a warning if the value is one of [`FILE_TIMES`] or can
+    /// mean several times, because [`Self::read_publication_time`] then uses the latest one.
     fn read_date(&mut self, names: &[&'static str]) -> Option<Date> {
         let (name, value) = self.find(names)?;
         let text = self.text(name, &value, &[]);

@@ -107,8 +107,8 @@ impl LinkCatalog {
 
     /// The decoded path to which a link's decoded path leads: that of the source file, asset or file in
     /// `static/` that it names, or else the path resolved against the page's. An unknown `@/x.md` leads to
-    /// `/x.md`, an unknown `@/x/_index.md` to the folder `/x/`, and an unknown `@/posts/_index.md` to
-    /// `/blog/`. `tail` is the query and the fragment.
+    /// `/x.md`, and an unknown `@/x/_index.md` to the folder `/x/`, with `/blog/` in place of `/posts/`.
+    /// `tail` is the query and the fragment.
     fn find_target_path(&self, place: LinkOrigin<'_>, raw: &str, tail: &str) -> String {
         if let Some(file) = raw.strip_prefix("@/") {
             // Zola's content folder corresponds to `pages/` and `posts/`, and a section's `_index.md` to

@@ -270,11 +270,11 @@ impl BuildCache {
     }
 
     /// Converts the pages in parallel: first each on its own, then again without the blocks of links and the
-    /// site's name that many pages share. A page without these keeps its first result. Reuses the results of
-    /// pages whose inputs are unchanged, and notes those that the cache on disk lacks.
-    /// Reports incomplete conversions, panics, and a selector in `convert.main` that matches nothing on any
-    /// page. A page whose first conversion panics gets the result of [`Conversion::unconverted`]. If the
-    /// second one panics, [`PageConverter::convert_again`] decides the result.
+    /// site's name that many pages share. A page without these keeps its first result. Reuses results whose
+    /// inputs are unchanged, and notes those that the cache on disk lacks. Reports incomplete conversions,
+    /// panics, and a selector in `convert.main` that matches nothing on any page. A page whose first
+    /// conversion panics gets the result of [`Conversion::unconverted`]. If the second one panics,
+    /// [`PageConverter::convert_again`] decides the result.
     fn convert_pages(
         &mut self,
         pages: &[HtmlPage<'_>],
@@ -453,8 +453,7 @@ fn compose_page(
 
     let mut html = html_file(source, &converted.facts, &twin, context);
     let mut canonical = format!("<{}>; rel=\"canonical\"", original.unwrap_or(&source.url));
-    // The Markdown repeats the `noindex` of the HTML as a header. `is_unlisted` is also true for a page that
-    // redirects, which gets none.
+    // Repeat the HTML's `noindex` as a header. `is_unlisted` also means that the page redirects: no header.
     let noindex = (metadata.is_unlisted && metadata.redirect.is_none()).then(noindex_header);
     metadata.is_unlisted |= original.is_some() || context.withholds(source);
     if not_found_folder(source.name()).is_some() {

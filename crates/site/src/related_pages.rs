@@ -99,15 +99,16 @@ impl<'a> PageIndex<'a> {
 
     /// The other pages that the template of `document` shows.
     pub fn related_pages(&self, document: &Document) -> RelatedPages {
-        let newest = self.post_index.get(document.path.as_str()).copied();
+        // The posts are sorted: the newest has position 0.
+        let position = self.post_index.get(document.path.as_str()).copied();
         let neighbor = |at: Option<usize>| {
             let post = self.posts[document.language].get(at?)?;
             Some(NavLink::new(&post.front_matter.title, post))
         };
         RelatedPages {
             breadcrumbs: self.breadcrumbs(document),
-            previous: neighbor(newest.map(|at| at + 1)),
-            next: neighbor(newest.and_then(|at| at.checked_sub(1))),
+            previous: neighbor(position.map(|at| at + 1)),
+            next: neighbor(position.and_then(|at| at.checked_sub(1))),
             listing: self.listed_posts(document),
             pagination: document.list_page.as_ref().and_then(ListPage::links),
             help: if document.kind == PageKind::NotFound { self.main_pages(document) } else { String::new() },

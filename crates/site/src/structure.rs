@@ -394,8 +394,8 @@ fn report_missing_home_pages(
 /// Registers the paths of files in `static/`, assets and pages, and the aliases of pages. An `index.html` in
 /// a folder of `static/` also claims the path of the folder. Ignores an alias that is the page's own path,
 /// and repeated ones. If the path of an alias has an owner other than an earlier alias, the alias counts from
-/// the root instead, unless that path has an owner, too. In any case, its path from the root is a valid target
-/// of links.
+/// the root instead, unless that path has an owner, too. In any case, links may lead to its path from the
+/// root.
 fn register_paths(
     names: &mut PathRegistry,
     documents: &[Document],

@@ -396,14 +396,16 @@ fn is_path_or_url(text: &str) -> bool {
 
 /// Parses a line of `_redirects`: a path, query parameters, a target, a status and conditions. Ignores a word
 /// that begins with `#`, and all words after it. The status defaults to 301 for Netlify and to 302 for
-/// Cloudflare. Fails for rules that are not supported, such as proxies, rules with conditions, rules for
-/// Netlify's functions, and redirects with placeholders back to the same path. The error for a role is
+/// Cloudflare. Cloudflare's redirects are forced, but not its rewrites; of Netlify's rules, those with `!`
+/// after the status. Fails for rules that are not supported, such as proxies, rules with conditions, rules
+/// for Netlify's functions, and redirects with placeholders back to the same path. The error for a role is
 /// [`RuleProblem::Protects`].
 fn parse_redirect(line: &str, dialect: RulesDialect) -> Result<RedirectRule, RuleProblem> {
     let unsupported = |why| Err(RuleProblem::Unsupported(why));
     let is_netlify = dialect == RulesDialect::Netlify;
     let words: Vec<&str> = line.split_whitespace().take_while(|word| !word.starts_with('#')).collect();
     let Some((path, rest)) = words.split_first() else { return unsupported("has no path") };
+    // In lower case and before the target, `role=` may be a query parameter.
     if rest.iter().any(|word| word.starts_with("Role=")) {
         return Err(RuleProblem::Protects);
     }
@@ -480,8 +482,8 @@ const COMPUTED: [&str; 14] = [
 
 /// Reads `_headers`: lines with a path, each followed by lines with its headers. As on both hosts,
 /// indentation has no meaning. In Cloudflare's dialect, `! Name` removes a header. Reports and skips what is
-/// not supported, headers without a value, and rules after the first 2,100 rules. Skips the headers of a
-/// skipped path without a report. `Basic-Auth` is an error.
+/// not supported, headers without a value, and rules after the first 2,100 rules. Skips the other headers of
+/// a skipped path without a report. `Basic-Auth` is an error, even below a skipped path.
 pub fn parse_headers(
     text: &str,
     dialect: RulesDialect,

@@ -43,7 +43,8 @@ impl<E> RewriteHeaders<E> {
     }
 
     /// The variant of the entry at `target` for a request for `path`. If none has exactly the headers of that
-    /// path, the variant with the most of them that has no others. `None` if each has others.
+    /// path, the variant with the most of them that has no others. `None` if each has others, or if `target`
+    /// has no variants.
     pub fn find(&self, target: &str, path: &str) -> Option<&E> {
         let variants = self.targets.get(target)?;
         let wanted = headers_for(&self.rules, path);

@@ -78,6 +78,7 @@ pub fn examine(name: &str, bytes: &[u8]) -> Option<ContentMark> {
         let is_inbox = bytes.get(68..72) == Some(INBOX_ID);
         return Some(if is_inbox { ContentMark::Inbox } else { ContentMark::Database });
     }
+    // The second pattern is the beginning of a write-ahead log.
     if bytes.starts_with(JOURNAL) || matches!(bytes, [0x37, 0x7f, 0x06, 0x82 | 0x83, ..]) {
         return Some(ContentMark::Log);
     }
@@ -138,6 +139,7 @@ fn is_public_keyring(bytes: &[u8]) -> bool {
             }
             _ => return false,
         };
+        // Tag 6 is a public key, and 5 and 7 are a private key and a private subkey.
         let is_first = rest.len() == bytes.len();
         let Some(next) = body.get(length..).filter(|_| tag == 6 || !is_first && tag != 5 && tag != 7) else {
             return false;

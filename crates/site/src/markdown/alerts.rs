@@ -21,7 +21,7 @@ const KINDS: [(&str, AlertType, &str); 5] = [
 /// Characters that may follow the marker of an alert directly.
 const MARKS: [char; 3] = ['-', '+', ':'];
 
-/// Gives each alert a title: the author's, without formatting and without one of [`MARKS`] before it, or else
+/// Gives each alert a title: the author's, without formatting and without one of `MARKS` before it, or else
 /// the default one. The parser recognizes only `> [!NOTE]` with one space. Like GitHub, this function also
 /// makes alerts of other quotations that begin with the marker.
 pub(super) fn localize(root: Node<'_>, source: &SourceText<'_>, words: &WordList) {

@@ -43,8 +43,8 @@ pub(super) fn build_robots_txt(base_url: &str, signals: ContentSignals) -> Strin
     text
 }
 
-/// A warning if content signals are configured, but the site has a `robots.txt`, which is the operator's own
-/// before resources are generated, with no line that states any.
+/// A warning if content signals are configured, but no line of the site's `robots.txt` states any. `None` if
+/// the site has no `robots.txt`: the generated one, which is inserted later, states them.
 pub fn check_robots_txt(site: &Site, signals: ContentSignals) -> Option<Fault> {
     let usage = Some(signals.content_usage()).filter(|usage| !usage.is_empty())?;
     let SiteEntry::File(file, _) = site.get("/robots.txt")? else { return None };
