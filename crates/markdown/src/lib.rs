@@ -11,8 +11,8 @@ pub mod source;
 
 use comrak::options::Options;
 
-/// The options for the syntax of a site's own pages: CommonMark with GitHub's extensions and formulas. Keeps
-/// raw HTML.
+/// The options for the syntax of a site's own pages: CommonMark with GitHub's extensions, formulas, and
+/// typographic quotation marks, dashes and ellipses in place of ASCII ones. Keeps raw HTML.
 pub fn parser_options() -> Options<'static> {
     let mut options = Options::default();
     options.extension.strikethrough = true;

@@ -129,7 +129,7 @@ fn decoder_target(stored: ImageSize, target: ImageSize) -> (u16, u16) {
 }
 
 /// Scales a PNG. Keeps the color profile, and the chunks about gamma and chromaticities; drops other
-/// metadata.
+/// metadata. Fails for animated and HDR images.
 fn scale_png(source: &[u8], widths: &[u32]) -> Result<Vec<Vec<u8>>, ScaleError> {
     let mut decoder = png::Decoder::new(Cursor::new(source));
     decoder.set_transformations(png::Transformations::normalize_to_color8());

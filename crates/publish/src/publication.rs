@@ -181,8 +181,8 @@ pub(crate) fn exclusion_by_name(name: &str, is_folder: bool, siblings: Siblings)
     }
 }
 
-/// The reason for which a folder is excluded by the files in it: it is a data folder of frontdesk or a
-/// Maildir.
+/// The reason for which a folder is excluded by the files in it: it is a data folder of frontdesk, with an
+/// inbox in `inbox.sqlite` or an account in `acme/`, or a Maildir.
 pub(crate) fn exclusion_by_structure(folder: &Path) -> Option<ExclusionReason> {
     let is_account = |entry: std::fs::DirEntry| {
         let name = entry.file_name();

@@ -293,7 +293,6 @@ pub(super) fn read_documents(
             pages.note_schedule(file, unpublished, expire_at);
         }
         if is_unrendered || (unpublished.is_some() && !options.shows_unpublished) {
-            // Without its index file, a folder has no page to which its other files belong.
             let own = folder_of_index(file, &languages).map(|(folder, _)| folder);
             pages.left_out_folders.extend(own.into_iter().chain(drafts_folder(file)).map(str::to_owned));
         } else {

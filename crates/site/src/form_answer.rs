@@ -183,7 +183,8 @@ impl FormPage {
         html
     }
 
-    /// The sentence above the form, as HTML. [`FormMessage::Invalid`] links to the fields in `invalid`.
+    /// The sentence above the form, as HTML. [`FormMessage::Invalid`] links to the fields in `invalid`. After
+    /// some failures, it offers the operator's e-mail address, if there is one.
     fn message(&self, message: FormMessage<'_>, invalid: &[InvalidField]) -> String {
         let or_mail = if self.mail.is_empty() {
             String::new()

@@ -501,8 +501,8 @@ impl FrontMatterReader<'_> {
         }
     }
 
-    /// The decoded aliases. Reports and leaves out those that are no paths on this site. One with invalid
-    /// escapes stays as written.
+    /// The decoded aliases. Reports and leaves out those that are no paths on this site, because they contain
+    /// `//`, `?`, `#` or a backslash. One with invalid escapes stays as written.
     fn read_aliases(&mut self) -> Vec<String> {
         let mut aliases = self.read_list(&["aliases"], NAME_FIELDS);
         aliases.retain_mut(|alias| {

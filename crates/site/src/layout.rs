@@ -173,7 +173,8 @@ impl TemplateContext<'_> {
         })
     }
 
-    /// Builds the template variable `site`.
+    /// Builds the template variable `site`. A link of the navigation is current on its page and, unless this
+    /// is the home page, on all pages below it.
     fn site_values(&self) -> Value {
         let SiteContext { data, operator, brand, .. } = self.shared;
         let options = &data.options;
@@ -224,6 +225,7 @@ impl TemplateContext<'_> {
     }
 
     /// Structured data (schema.org) as JSON-LD about the page, its breadcrumbs and, on a home page, the site.
+    /// Only posts have a headline, an author and keywords.
     fn json_ld(&self, url: &str) -> String {
         let Self { shared, document, content: _, view } = *self;
         let options = &shared.data.options;

@@ -156,7 +156,8 @@ fn get_line(table: &Map<String, Value>, key: &str) -> Result<String, &'static st
     }
 }
 
-/// The Markdown syntax of mails. Keeps raw HTML, because the author is the operator.
+/// The Markdown syntax of mails: CommonMark with tables, struck-through text and links from bare addresses.
+/// Keeps raw HTML, because the author is the operator.
 fn parser_options() -> Options<'static> {
     let mut options = Options::default();
     options.extension.autolink = true;

@@ -63,8 +63,7 @@ use frontdesk_process::parallel::in_parallel;
 use frontdesk_publish::media_type::{media_type, media_type_of};
 use frontdesk_publish::{FileChanged, MAX_FILE_BYTES, Publication, find_template_syntax, is_fingerprinted};
 
-/// Whether `folder` is a build: it has a home page, and [`find_source`] finds nothing in it.
-/// `false` for the empty path.
+/// Whether `folder` has a home page, and [`find_source`] finds nothing in it. `false` for the empty path.
 pub fn is_build(folder: &Path) -> bool {
     has_home_page(folder) && find_source(folder).is_none()
 }
@@ -254,8 +253,7 @@ impl BuildCache {
         for page in pages {
             match not_found_folder(&page.name) {
                 Some("") => prebuilt.not_found.push((String::new(), page.page)),
-                // A folder's 404 page may be a page about the status 404, so it is also served at its own
-                // path.
+                // A folder's 404 page may be a page about this status, so it also has a path of its own.
                 Some(folder) => {
                     prebuilt.not_found.push((format!("{}{folder}", build.mount), page.page.clone()));
                     prebuilt.pages.push(page);
@@ -273,8 +271,7 @@ impl BuildCache {
     /// site's name that many pages share. A page without these keeps its first result. Reuses results whose
     /// inputs are unchanged, and notes those that the cache on disk lacks. Reports incomplete conversions,
     /// panics, and a selector in `convert.main` that matches nothing on any page. A page whose first
-    /// conversion panics gets the result of [`Conversion::unconverted`]. If the second one panics,
-    /// [`PageConverter::convert_again`] decides the result.
+    /// conversion panics is [`Conversion::unconverted`]. For the second, see [`PageConverter::convert_again`].
     fn convert_pages(
         &mut self,
         pages: &[HtmlPage<'_>],

@@ -332,7 +332,7 @@ fn check_documents(
 }
 
 /// Registers the owners of all paths, and reserves those of generated resources. Reports paths with two
-/// owners.
+/// owners. The order of claims is: the build, `static/`, assets, pages; a fault is that of the later one.
 fn claim_paths(
     build: Option<&Prebuilt>,
     options: &PagesOptions,

@@ -10,7 +10,8 @@ use crate::path::decode;
 pub struct RobotsRules(Vec<(String, bool)>);
 
 impl RobotsRules {
-    /// Reads the text of a `robots.txt`. Ignores lines that are not valid.
+    /// Reads the rules for all crawlers in the text of a `robots.txt`. Ignores lines that are not valid.
+    /// Empty if these rules forbid the home page.
     pub fn parse(text: &[u8]) -> Self {
         let mut rules = Self::default();
         let (mut applies, mut follows_name) = (false, false);
