@@ -47,10 +47,10 @@ pub enum DiskContent {
 
 impl DiskFile {
     /// Reads the file once, in pieces: hashes it, and returns [`DiskContent::Excluded`] if `is_excluded`
-    /// accepts its first mark; later marks are not searched for. Each piece is examined as if it were a file
-    /// with this name, but [`ContentMark::KeyName`] counts only in the first piece. The second value is the
-    /// mark of a published file, if it has one. Fails with [`FileChanged`] if the file has changed since it
-    /// was listed. The inner error means that it cannot be read.
+    /// accepts its first mark; later marks have no effect. Each piece is examined as if it were a file with
+    /// this name, but [`ContentMark::KeyName`] counts only in the first piece. The second value is the mark
+    /// of a published file, if it has one. Fails with [`FileChanged`] if the file has changed since it was
+    /// listed. The inner error means that it cannot be read.
     pub fn read(
         found: &FoundFile,
         is_excluded: impl Fn(ContentMark) -> bool,

@@ -112,8 +112,8 @@ impl Site {
 
     /// Creates and stores the variants of the images that lack one in the cache, one image at a time, and
     /// removes those of other images from the cache. Takes up to a few seconds per image. Once `stop` is set,
-    /// returns before the next image, and removes nothing. Returns whether the cache may have variants that
-    /// this site does not serve yet. Fails at the first file that cannot be written.
+    /// returns before the next image that lacks one, and then removes nothing. Returns whether the cache may
+    /// have variants that this site does not serve yet. Fails at the first file that cannot be written.
     pub fn create_missing_variants(&self, cache: &Encodings, stop: &AtomicBool) -> io::Result<bool> {
         let mut is_new = false;
         for image in &self.large_images {

@@ -134,7 +134,7 @@ fn load_build_alone(
 impl LoadCache {
     /// An empty cache. Conversions of the pages of a build are read from `conversions`, and the pages of a
     /// large site are kept on disk in the first of `folders` whose file system supports unnamed files
-    /// (`O_TMPFILE`).
+    /// (`O_TMPFILE`) and has enough free space; without one, on the heap.
     pub fn new(conversions: Arc<ConversionCache>, folders: &[PathBuf]) -> Self {
         let spill = || Arc::new(PageSpill::new(folders.to_vec()));
         let places = CachePlaces { conversions: Some(conversions), spill: spill() };

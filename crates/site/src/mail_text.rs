@@ -168,10 +168,10 @@ fn parser_options() -> Options<'static> {
     options
 }
 
-/// Puts `base_url` before the targets of links and images that begin with `/`, also in raw HTML outside of
-/// comments, and `https:` before `//`. Returns warnings about other relative ones, and about all that begin
-/// with `/` if `base_url` is empty. Keeps targets that have a scheme or begin with a placeholder. `body_line`
-/// is the first line of the Markdown in the file `place`.
+/// Puts `base_url` before the targets of links and images that begin with `/`, also in `href` and `src` of
+/// raw HTML outside of comments, and `https:` before `//`. Returns warnings about other relative ones, and
+/// about all that begin with `/` if `base_url` is empty. Keeps targets that have a scheme or begin with `{`,
+/// as a placeholder does. `body_line` is the first line of the Markdown in the file `place`.
 fn make_targets_absolute(root: Node<'_>, base_url: &str, place: &str, body_line: usize) -> Vec<Fault> {
     let mut relative = Vec::new();
     for node in root.descendants() {

@@ -199,7 +199,8 @@ pub fn render(
     let _ = comrak::format_html_with_plugins(root, &options, &mut rendered.html, &plugins);
     alerts::label_links_back(&mut rendered.html, words);
     if work.has_aligned_cells {
-        // Replace `align` with a class: the attribute is obsolete, and the policy forbids inline styles.
+        // Replace `align` with a class, also in raw HTML: the attribute is obsolete, and the policy forbids
+        // inline styles.
         rendered.html =
             rendered.html.replace("<td align=\"", "<td class=\"").replace("<th align=\"", "<th class=\"");
     }

@@ -270,8 +270,8 @@ impl BuildCache {
     /// Converts the pages in parallel: first each on its own, then again without the blocks of links and the
     /// site's name that many pages share. A page without these keeps its first result. Reuses results whose
     /// inputs are unchanged, and notes those that the cache on disk lacks. Reports incomplete conversions,
-    /// panics, and a selector in `convert.main` that matches nothing on any page. A page whose first
-    /// conversion panics is [`Conversion::unconverted`]. For the second, see [`PageConverter::convert_again`].
+    /// panics, and a selector in `convert.main` that matches on no page. A page whose first conversion panics
+    /// is [`Conversion::unconverted`]. If the second one panics, see [`PageConverter::convert_again`].
     fn convert_pages(
         &mut self,
         pages: &[HtmlPage<'_>],

@@ -109,8 +109,8 @@ pub(super) fn compile(
 }
 
 /// The path and fragment of a target on this site, without its query; `None` for a URL. Resolves empty
-/// segments, as the server does, and dot segments, as browsers do. A path that cannot be requested stays
-/// encoded.
+/// segments, as the server does, and dot segments, as browsers do. A path that cannot be requested stays as
+/// it is written.
 fn local_target(to: &str) -> Option<LinkTarget> {
     let (rest, fragment) = to.split_once('#').map_or((to, None), |(rest, fragment)| (rest, Some(fragment)));
     let path = rest.split('?').next().filter(|path| path.starts_with('/'))?;

@@ -128,9 +128,9 @@ pub(super) fn to_iso(text: &str) -> Cow<'_, str> {
 }
 
 /// Removes from a date what does not change its meaning: `[[…]]` of Obsidian around it, the name of the
-/// weekday, the ending of an ordinal (`3rd`), the words `at` and `of`, dots in abbreviations, and what
-/// JavaScript adds to the offset: `GMT` before it and a name in parentheses behind it. Writes `Sept` as
-/// `Sep`.
+/// weekday, also an abbreviated one, the ending of an ordinal (`3rd`), the words `at` and `of`, dots in
+/// abbreviations, and what JavaScript adds to the offset: `GMT` before it and a name in parentheses behind
+/// it. Writes `Sept` as `Sep`.
 fn simplify(text: &str) -> String {
     const WEEKDAYS: [&str; 7] =
         ["monday", "tuesday", "wednesday", "thursday", "friday", "saturday", "sunday"];

@@ -220,7 +220,8 @@ fn link_catalog(
     }
 }
 
-/// The registered paths that end with `.md` or `.markdown`, except the paths of pages with a source.
+/// The registered paths that end with `.md` or `.markdown`, except those of the Markdown of pages with a
+/// source.
 fn markdown_files(names: &PathRegistry, catalog: &LinkCatalog) -> HashSet<String> {
     let is_page =
         |owner: &Option<String>| owner.as_ref().is_some_and(|file| catalog.pages.contains_key(file));

@@ -64,8 +64,9 @@ pub fn not_found_folder(name: &str) -> Option<&str> {
 }
 
 /// Whether frameworks give a file with this name to servers, not to readers: the shell of an app, a page for
-/// an error status, or a pattern for pages with parameters (`[slug].html`). Pages with content may have some
-/// of these names, too, but then links lead to them.
+/// an error status, or a pattern for pages with parameters (`[slug].html`). At the root, also a file whose
+/// name begins with `_` or `+`. Pages with content may have some of these names, too, but then links lead to
+/// them.
 pub fn is_shell(name: &str) -> bool {
     const FOLDERS: [&str; 4] = ["500", "_not-found", "dev-404-page", "offline-plugin-app-shell-fallback"];
     let Some(stem) = name.strip_suffix(".html") else { return false };

@@ -124,6 +124,7 @@ impl Conversion {
     pub fn unconverted(page: &HtmlPage<'_>) -> Self {
         let metadata = Metadata { title: Some(page.path.clone()), ..Metadata::default() };
         let policy = content_security_policy(&frontdesk_convert::Embedded {
+            // With this, the policy only limits which sites may show the page in a frame.
             has_policy: true,
             ..frontdesk_convert::Embedded::default()
         });

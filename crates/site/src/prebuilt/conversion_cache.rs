@@ -76,9 +76,10 @@ impl ConversionCache {
         state.used = used;
     }
 
-    /// Writes the new conversions of the last load in parallel, and removes all that the load does not use. If
-    /// `stop` is set, stops early. Then, and after a failure, removes nothing; the next call tries again. Of several failures in a row, only the first is
-    /// returned, so that the log has one warning; the others return `Ok`.
+    /// Stores the new conversions of the last load on all cores, and removes all that the load does not use.
+    /// Once `stop` is set, writes no more, and removes nothing if new conversions are left. Of several
+    /// failures in a row, only the first is returned, so that the log has one warning; the others return
+    /// `Ok`.
     pub fn store(&self, stop: &AtomicBool) -> io::Result<()> {
         let result = self.try_to_store(stop);
         let mut state = self.state.lock().unwrap_or_else(PoisonError::into_inner);
