@@ -142,8 +142,9 @@ pub(super) fn load(
         let Some(language) = language_of_file(name) else { continue };
         files.insert(language, read_file(&format!("theme/{name}"), blob, &english, faults));
     }
-    let used =
-        files.keys().filter(|of| languages.iter().any(|tag| ancestors(tag).iter().any(|tag| tag == **of)));
+    let used = files
+        .keys()
+        .filter(|of| languages.iter().any(|tag| ancestors(tag).iter().any(|tag| is_same_tag(tag, of))));
     faults.extend(used.filter_map(|language| report_missing(language, &files, overrides, &english)));
     report_overrides(languages, overrides, &english, faults);
     let load = |tag: &&str| {
@@ -156,7 +157,7 @@ pub(super) fn load(
         for tag in ancestors(tag) {
             // Skip the built-in English texts, because `words` already contains them.
             let built_in = built_in(&tag).filter(|_| tag != ENGLISH).map(|text| parse(text).0);
-            for entry in built_in.iter().chain(files.get(&*tag)).flatten() {
+            for entry in built_in.iter().flatten().chain(lines_for(&files, &tag)) {
                 words.texts.insert(entry.name.clone(), entry.text.clone());
                 words.language.clone_from(&tag);
             }
@@ -248,7 +249,7 @@ fn report_missing(
     }
     let is_general = |of: &String| tags.iter().any(|tag| is_same_tag(of, tag));
     let is_missing = |name: &&String| {
-        let mut lines = tags.iter().filter_map(|tag| files.get(tag.as_str())).flatten();
+        let mut lines = tags.iter().flat_map(|tag| lines_for(files, tag));
         let mut overrides = overrides.iter().filter(|word| word.language.as_ref().is_none_or(is_general));
         !lines.any(|line| line.name == **name) && !overrides.any(|word| word.name == **name)
     };
@@ -321,7 +322,8 @@ fn language_of_file(name: &str) -> Option<&str> {
 
 /// The text of the built-in file of words for exactly this tag, if there is one.
 fn built_in(language: &str) -> Option<&'static str> {
-    let file = BUILT_IN.iter().find(|(name, _)| language_of_file(name) == Some(language));
+    let is_own = |name| language_of_file(name).is_some_and(|own| is_same_tag(own, language));
+    let file = BUILT_IN.iter().find(|(name, _)| is_own(name));
     file.map(|(_, text)| *text)
 }
 
@@ -329,6 +331,11 @@ fn built_in(language: &str) -> Option<&'static str> {
 fn ancestors(tag: &str) -> Vec<String> {
     let ends = tag.match_indices('-').map(|(at, _)| at).chain([tag.len()]);
     ends.map(|end| tag[..end].to_owned()).collect()
+}
+
+/// The lines of the site's own words for a language tag.
+fn lines_for<'f>(files: &'f BTreeMap<&str, Vec<WordLine>>, tag: &str) -> impl Iterator<Item = &'f WordLine> {
+    files.iter().filter(move |(own, _)| is_same_tag(own, tag)).flat_map(|(_, lines)| lines)
 }
 
 fn is_same_tag(one: &str, other: &str) -> bool {

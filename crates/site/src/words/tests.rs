@@ -130,6 +130,14 @@ fn a_site_adds_a_language_and_changes_included_ones() {
 }
 
 #[test]
+fn the_case_of_a_language_tag_does_not_matter() {
+    let files = [("words/de-ch.toml", "home = \"Gr\u{fc}ezi\"\n")];
+    let (words, faults) = load_words(&["de-CH", "DE"], &files, &[]);
+    assert_eq!(words.iter().map(|words| words.get("home")).collect::<Vec<_>>(), ["Grüezi", "Startseite"]);
+    assert!(faults.is_empty(), "{faults:?}");
+}
+
+#[test]
 fn only_words_that_no_source_has_are_missing() {
     let line =
         |(name, text): (&String, &String)| format!("{name} = {}\n", serde_json::Value::from(text.as_str()));
