@@ -99,9 +99,10 @@ pub struct Client {
 
 impl Client {
     /// Creates the client of an audit, and starts its deadline, which grows with the number of permitted
-    /// requests. Resolves the host of `target`, and permits private addresses only if all of its addresses are
-    /// private. `seed` makes cache-busting queries unique; the current time is suitable. Also begins the
-    /// progress stage `requests`. Fails if the URL cannot be fetched, or if its host cannot be resolved in time.
+    /// requests. Resolves the host of `target`, and permits private addresses only if all of its addresses
+    /// are private. `seed` makes cache-busting queries unique; the current time is suitable. Also begins the
+    /// progress stage `requests`. Fails if the URL cannot be fetched, or if its host cannot be resolved in
+    /// time.
     pub async fn new(target: &Url, options: &Options, seed: u64) -> Result<Client, AuditError> {
         let url = fetch_url(target).map_err(AuditError::Unreachable)?;
         let resolving = NameResolver::System.resolve(url.host(), url.port());
@@ -163,7 +164,8 @@ impl Client {
         fresh
     }
 
-    /// From now on, declines requests that `robots.txt` forbids ([`Denial::Robots`]).
+    /// From now on, declines requests that `robots.txt` forbids, except those for files and forms
+    /// ([`Denial::Robots`]).
     pub fn respect(&self, robots: Rc<Robots>) {
         *self.robots.borrow_mut() = Some(robots);
     }

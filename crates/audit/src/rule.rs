@@ -100,7 +100,8 @@ pub struct Finding {
 }
 
 impl Finding {
-    /// The finding as a JSON object. Its member `key` identifies the finding in a baseline.
+    /// The finding as a JSON object. Its member `key` identifies the finding in a baseline. `fix` has only
+    /// the first fix, which applies to any platform.
     pub fn to_json(&self) -> Value {
         let evidence: Vec<_> = self.evidence.iter().map(|exchange| evidence_json(exchange)).collect();
         json!({

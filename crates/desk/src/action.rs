@@ -328,8 +328,9 @@ pub(super) fn undo(request: &PageRequest<'_>, id: Uuid, back: &str) -> Result<Re
     Ok(see_other(&notice_path(back, code)))
 }
 
-/// Saves a list as a view with this name, which replaces another view with the name, or removes the view.
-/// Redirects to the list. For an invalid name, or one view too many, saves nothing; the notice says so.
+/// Saves a list as a view with this name, which replaces another view with the name, or removes the view, if
+/// there is one. Redirects to the list. For an invalid name, or one view too many, saves nothing; the notice
+/// says so.
 pub(super) fn change_view(
     request: &PageRequest<'_>,
     name: &str,

@@ -28,7 +28,8 @@ pub(super) static RULE: Rule = Rule {
     check,
 };
 
-/// Reports each requested stylesheet, script and image that a browser cannot use.
+/// Reports each requested stylesheet, script and image that a browser cannot use: its status is 404, 410 or
+/// at least 500, or it is HTML with status 200.
 fn check(survey: &Survey, findings: &mut Findings) {
     for asset in &survey.basics.assets {
         let Some(failure) = asset.failure() else { continue };

@@ -21,7 +21,7 @@ pub(super) static RULE: Rule = Rule {
 };
 
 /// Reports one finding for each readable page: how many values of `id` are repeated, and the first. Ignores
-/// empty values, and elements in `<svg>` and `<template>`.
+/// empty values, `<svg>` and `<template>` with all elements in them, and elements in `<noscript>`.
 fn check(survey: &Survey, findings: &mut Findings) {
     for page in survey.readable_pages() {
         let mut seen = HashSet::new();

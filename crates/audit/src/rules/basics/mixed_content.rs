@@ -30,10 +30,10 @@ pub(super) static RULE: Rule = Rule {
 const LOADED_BY_STYLES: &str =
     r#"(?i)(?:@import\s*(?:url\(\s*)?|@font-face\s*\{[^}]*?\bsrc\s*:\s*url\(\s*)["']?(http://[^"')\s;]+)"#;
 
-/// Reports each script, stylesheet, frame and embedded document with an `http` URL, in pages with `https`,
-/// and the first URL of each `<style>` ([`LOADED_BY_STYLES`]). Skips pages with `upgrade-insecure-requests`,
-/// alternative stylesheets, URLs of the local machine, and documents that are embedded as the fallback of
-/// another element.
+/// Reports each script that modern browsers run ([`SCRIPT`]), stylesheet, frame and embedded document with an
+/// `http` URL, in pages with `https`, and the first URL of each `<style>` ([`LOADED_BY_STYLES`]). Skips pages
+/// with `upgrade-insecure-requests`, alternative and disabled stylesheets, URLs of the local machine, and
+/// documents that are embedded as the fallback of another element.
 fn check(survey: &Survey, findings: &mut Findings) {
     let Ok(loaded_by_styles) = Regex::new(LOADED_BY_STYLES) else { return };
     let css = format!(

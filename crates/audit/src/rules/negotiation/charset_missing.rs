@@ -26,8 +26,8 @@ pub(super) static RULE: Rule = Rule {
     check,
 };
 
-/// Reports each 200 response for a page or its twin that is declared as Markdown and has non-ASCII
-/// characters, but whose `Content-Type` has no `charset`.
+/// Reports each decoded 200 response for a page or its twin ([`texts`]) that is declared as Markdown and has
+/// non-ASCII characters, but whose `Content-Type` has no `charset`.
 fn check(survey: &Survey, findings: &mut Findings) {
     for (exchange, response) in texts(survey) {
         let is_markdown = response.representation() == Representation::Markdown;

@@ -21,9 +21,10 @@ pub(super) static RULE: Rule = Rule {
     check,
 };
 
-/// Reports UTF-8 that is declared as a charset whose name begins with `iso-8859` or `windows-125`, and other
-/// text that is declared as UTF-8. ASCII text and other charsets are not judged. The declaration of an HTML
-/// page counts if its media type has no `charset` and the body no byte order mark.
+/// Reports, among the decoded 200 responses for pages and their twins ([`texts`]), UTF-8 that is declared as
+/// a charset whose name begins with `iso-8859` or `windows-125`, and other text that is declared as UTF-8.
+/// ASCII text and other charsets are not judged. The declaration of an HTML page counts if its media type has
+/// no `charset` and the body no byte order mark.
 fn check(survey: &Survey, findings: &mut Findings) {
     for (exchange, response) in texts(survey).filter(|(_, response)| !response.body.is_ascii()) {
         let (place, charset) = match response.charset() {

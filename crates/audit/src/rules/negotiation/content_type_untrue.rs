@@ -21,7 +21,8 @@ pub(super) static RULE: Rule = Rule {
     check,
 };
 
-/// Reports HTML that is declared as Markdown, and obvious Markdown that is declared as HTML.
+/// Reports, among the decoded 200 responses for pages and their twins ([`texts`]), HTML that is declared as
+/// Markdown, and obvious Markdown ([`is_plain_markdown`]) that is declared as HTML.
 fn check(survey: &Survey, findings: &mut Findings) {
     for (exchange, response) in texts(survey) {
         let (claimed, is) = (response.media_type(), response.representation());

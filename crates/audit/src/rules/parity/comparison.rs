@@ -140,7 +140,7 @@ impl<'a> Comparison<'a> {
 
     /// Paragraphs, list items and descriptions, as words, that are or have a sibling of at least [`SENTENCE`]
     /// words which the Markdown contains. These are text of the author; notices and lists of other pages have
-    /// no such sibling.
+    /// no such sibling. A paragraph directly in a list item counts as a sibling of the items.
     #[expect(clippy::mutable_key_type, reason = "elements are compared by their number, which never changes")]
     fn neighbors(&self) -> HashSet<Vec<String>> {
         let mut by_parent: HashMap<HtmlElement<'_>, Vec<(String, bool)>> = HashMap::new();
@@ -154,7 +154,8 @@ impl<'a> Comparison<'a> {
         shared.flatten().map(|(text, _)| words(&text)).collect()
     }
 
-    /// Whether more than half of the prose is missing. If so, rules do not report single differences.
+    /// Whether more than half of the words of the prose ([`Comparison::missing`]) are missing. If so, rules
+    /// do not report single differences. False without prose.
     pub fn is_other_text(&self) -> bool {
         let (missing, total) = self.missing();
         missing.iter().map(|missing| missing.words).sum::<usize>() * 2 > total

@@ -42,9 +42,10 @@ const MAX_DEPTH: usize = 3;
 /// The rule does not search the text for headings with more words than this.
 const MAX_WORDS: usize = 20;
 
-/// Reports how many headings below level 1 are plain text in the Markdown of each compared page; headings of
-/// several pages, and those whose text is missing, too, do not count. Broken if they are more than two, and
-/// the Markdown has at most one heading. Skips Markdown that is another text ([`Comparison::is_other_text`]).
+/// Reports how many headings below level 1 are plain text in the Markdown of each compared page. Headings of
+/// several pages, those whose text is missing, too, and titles of cards ([`cards`]) with which only marked
+/// blocks begin ([`starts`]) do not count. Broken if they are more than two, and the Markdown has at most one
+/// heading. Skips Markdown that is another text ([`Comparison::is_other_text`]).
 fn check(survey: &Survey, findings: &mut Findings) {
     for comparison in Comparison::all(survey).iter().filter(|comparison| !comparison.is_other_text()) {
         let own: Vec<_> =
@@ -81,9 +82,10 @@ fn check(survey: &Survey, findings: &mut Findings) {
     }
 }
 
-/// The first words of each block that is no heading: all starts of at most [`MAX_WORDS`] words. A label
-/// before a colon and the first words of a list of links are no headings. The starts of marked blocks are
-/// separate.
+/// The first words of each block of prose or raw HTML: all starts of at most [`MAX_WORDS`] words. A label
+/// before a colon and the first words of a list of links are left out, unless they are the whole block.
+/// Returns first those of plain blocks, then those of marked ones, which are list items or begin with bold
+/// text.
 fn starts(markdown: &MarkdownPage) -> (HashSet<Vec<String>>, HashSet<Vec<String>>) {
     let (mut plain, mut marked) = (HashSet::new(), HashSet::new());
     for block in &markdown.blocks {
