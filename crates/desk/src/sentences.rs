@@ -127,7 +127,8 @@ fn reply_code(answer: &str) -> Option<u16> {
 }
 
 /// Says what a negative reply means: one of SMTP (RFC 5321 §4.2.1) or of HTTP (RFC 9110 §15). If the channel
-/// is no longer configured, the step in the text, such as `(RCPT, `, shows that the reply is one of SMTP.
+/// is no longer configured, `(RCPT, ` or `(the message, ` in the text shows that the reply is one of SMTP;
+/// other replies are then read as those of HTTP.
 fn describe_reply(receiver: Receiver, code: u16, answer: &str) -> String {
     let name = receiver.name();
     if receiver == Receiver::MailServer || answer.contains(" (RCPT, ") || answer.contains(" (the message, ") {

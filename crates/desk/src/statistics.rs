@@ -138,6 +138,7 @@ impl Leads {
     fn read(reader: &InboxReader, period: &Period, zone: &TimeZone) -> Result<Self, StoreError> {
         let bounds: Vec<Timestamp> =
             [period.previous_start].iter().chain(&period.bounds).map(|day| start_of(*day, zone)).collect();
+        // The first count is that of the preceding period; the others are those of the intervals.
         let mut forms: Vec<(Series, usize)> = reader
             .leads_by_form(&bounds)?
             .into_iter()

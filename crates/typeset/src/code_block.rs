@@ -145,8 +145,9 @@ impl CodeBlock {
         if self.is_diff() { "" } else { &self.language }
     }
 
-    /// The block as HTML. `code` is highlighted or escaped HTML in which no element spans two lines. In a
-    /// block of more than `MAX_MARKED_LINES` lines, no line is numbered or marked.
+    /// The block as HTML, in a `<figure>` if it has a title. `code` is highlighted or escaped HTML in which
+    /// no element spans two lines. In a block of more than `MAX_MARKED_LINES` lines, no line is numbered or
+    /// marked.
     pub fn render(&self, code: &str) -> String {
         let language = escape_html(self.named_language());
         let count = code.split('\n').count();

@@ -37,7 +37,7 @@ pub(super) static RULE: Rule = Rule {
 
 /// Reports the last response without TLS if it is a 2xx, an error other than 429, a redirect to `http`, or
 /// one without a valid `Location`. A redirect of a path other than `/` to the path `/` over `https` is
-/// broken; any other redirect to `https` is right, whatever its host and path.
+/// broken; any other redirect to `https` is right, to any host and path.
 fn check(survey: &Survey, findings: &mut Findings) {
     let (Some(first), Some(last)) = (survey.basics.without_tls.first(), survey.basics.without_tls.last())
     else {

@@ -23,7 +23,7 @@ pub(super) static RULE: Rule = Rule {
 /// Maximum number of characters of `llms.txt`.
 const MAX_LENGTH: usize = 50_000;
 
-/// Reports an `llms.txt` with more than [`MAX_LENGTH`] characters.
+/// Reports an existing `llms.txt` ([`existing`]) with more than [`MAX_LENGTH`] characters.
 fn check(survey: &Survey, findings: &mut Findings) {
     let Some((llms, response)) = existing(survey.first_requests.llms.as_ref()) else { return };
     let length = response.text().chars().count();

@@ -59,7 +59,8 @@ fn check(survey: &Survey, findings: &mut Findings) {
     }
 }
 
-/// Whether the Markdown is a different text, only headings, or very short.
+/// Whether the Markdown has only headings, prose of which the HTML lacks more than half of the blocks, or
+/// less than a tenth of the words of the HTML.
 fn is_other(comparison: &Comparison<'_>) -> bool {
     if comparison.markdown.blocks.iter().all(|block| matches!(block.kind, BlockKind::Heading(_))) {
         return true;
