@@ -24,8 +24,8 @@ impl LinkValue {
     }
 
     /// Resolves the target against the URL of the response, which `<base href>` does not change (RFC 8288
-    /// §3.2); without the fragment. `None` for targets that are not `http` or `https`, or that are too long to
-    /// request.
+    /// §3.2); without the fragment. `None` for targets that are not `http` or `https`, or that are too long
+    /// to request.
     pub fn resolve(&self, response: &Url) -> Option<Url> {
         resolve(response, &self.target)
     }
