@@ -27,7 +27,7 @@ impl PageOrigin {
             return Err("write the host name in its `xn--` form".to_owned());
         }
         let lower = text.to_ascii_lowercase();
-        // Apps send origins such as `capacitor://localhost`, which is fixed on iOS.
+        // Apps send origins such as `capacitor://localhost`: on iOS, they cannot use `https` instead.
         let Some((scheme, authority)) = lower.split_once("://").filter(|(scheme, _)| is_scheme(scheme))
         else {
             return Err("it must begin with `https://`, `http://` or the scheme of an app".to_owned());

@@ -243,7 +243,7 @@ fn record_view(
     });
 }
 
-/// The headers that mark a prefetch: `Sec-Purpose` (Fetch), and `Purpose` from older browsers.
+/// The header that marks a prefetch (Fetch). Older browsers send [`PURPOSE`] instead.
 const SEC_PURPOSE: HeaderName = HeaderName::from_static("sec-purpose");
 const PURPOSE: HeaderName = HeaderName::from_static("purpose");
 

@@ -38,7 +38,7 @@ fn prefers_html(headers: &HeaderMap) -> bool {
     html > 0 && html >= json
 }
 
-/// The response to one HTML form, in the language of the page from which the visitor sent it.
+/// The response to a submitted HTML form, in the language of the page from which the visitor sent it.
 pub(super) struct Answer<'a> {
     site: &'a Site,
     form: &'static Form,
@@ -63,7 +63,8 @@ impl<'a> Answer<'a> {
         response
     }
 
-    /// Responds with a redirect, or with the page that shows the form, the reason and the visitor's text.
+    /// Redirects the browser if the submission was accepted. Otherwise returns the form's page with the
+    /// reason for the refusal and the visitor's text, or JSON if no page has the form.
     pub(super) fn respond(
         &self,
         result: &Result<(), FormRefusal>,

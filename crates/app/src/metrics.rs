@@ -137,7 +137,7 @@ struct Shard {
     submissions: SubmissionCounts,
 }
 
-/// A count for each form and result.
+/// The number of submissions by form and result. Forms without counters of their own share the last entry.
 #[derive(Debug)]
 struct SubmissionCounts([[AtomicU64; SubmissionResult::ALL.len()]; MAX_NAMES + 1]);
 

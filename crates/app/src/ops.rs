@@ -56,7 +56,7 @@ impl Handler for Probes {
         match head.uri.path() {
             "/livez" => text(StatusCode::OK, "alive\n"),
             "/readyz" if !is_serving => text(StatusCode::SERVICE_UNAVAILABLE, "stopping\n"),
-            // A server that cannot store submissions can still get requests for pages from a load balancer.
+            // A load balancer can still send page requests to a server that cannot store submissions.
             "/readyz" if head.uri.query() == Some("exclude=store") => text(StatusCode::OK, "ready\n"),
             "/readyz" => match self.app.store.health() {
                 Ok(()) => text(StatusCode::OK, "ready\n"),

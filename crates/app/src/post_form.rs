@@ -83,7 +83,7 @@ impl FormRequest<'_> {
                 }
                 Err(refusal) => (None, Err(refusal)),
             },
-            // Read the body of the refused request: the page with the reason shows the visitor's text again.
+            // Read the body of the refused request, because the page with the refusal shows the visitor's text.
             Err(refusal @ FormRefusal::TooMany(_)) if wants_page => {
                 (self.read(body).await.ok(), Err(refusal))
             }
@@ -164,7 +164,7 @@ impl FormRequest<'_> {
         FormRefusal::NotStored(request)
     }
 
-    /// Returns `early`, the body that has been read already, or else reads the body.
+    /// Returns `early`, which is the body if it has already been read; otherwise reads the body.
     async fn read_unless(
         &self,
         early: Option<Posted>,
@@ -317,7 +317,7 @@ impl FormRequest<'_> {
         }
     }
 
-    /// The source of the client's address, which a trusted proxy may supply.
+    /// The address or network to which limits apply. A trusted proxy may supply the client's address.
     fn source(&self) -> Source {
         let options = &self.snapshot.options.http;
         let (headers, proxies) = (&self.head.headers, &options.trusted_proxies);
@@ -404,7 +404,7 @@ fn origin(head: &Parts, base_url: &str) -> Origin {
     Origin::classify(text(ORIGIN), text(SEC_FETCH_SITE), &[base_url, host_of(head).unwrap_or_default()])
 }
 
-/// Whether `Referer` is a URL of this site, by the hosts that [`origin`] compares.
+/// Whether `Referer` is a URL of this site: its host is that of `base_url` or of the request.
 fn has_own_referer(head: &Parts, base_url: &str) -> bool {
     let referer = head.headers.get(REFERER).and_then(|value| value.to_str().ok());
     let own = [base_url, host_of(head).unwrap_or_default()];

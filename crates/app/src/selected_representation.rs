@@ -117,7 +117,7 @@ impl<'a> Selection<'a> {
                 add(CONTENT_ENCODING, HeaderValue::from_static(token));
             }
         }
-        // If an error had a validator, caches could continue to return 304 after the page has been created.
+        // Error pages have no `ETag`: caches cannot revalidate a stored error and must fetch the page again.
         if !matches!(self.kind, ResponseKind::NotFound | ResponseKind::Gone)
             && let Ok(etag) = HeaderValue::from_maybe_shared(self.body.shared_etag())
         {

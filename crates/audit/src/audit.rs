@@ -57,7 +57,7 @@ fn only_markdown(client: &Client) -> Option<Report> {
     let rule = rules().find(|rule| rule.id == "browser-gets-markdown")?;
     let mut findings = Findings::new(rule);
     findings.report(&[wrong], format!("{} gets Markdown: HTML is right", CHROME.name));
-    // Without a denial, the audit has asked for HTML at a cache-busting URL as well.
+    // If no request was declined, the audit has requested HTML at a cache-busting URL, too, and got none.
     let denial = client.denials().pop().map(|(_, denial)| denial.to_string());
     let reason = denial.unwrap_or_else(|| "a browser gets no HTML, so nothing else can be judged".to_owned());
     Some(Report {

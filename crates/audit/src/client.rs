@@ -317,7 +317,7 @@ impl Client {
         Err(denial)
     }
 
-    /// Waits until the next request may start, and sets the time from which the request after it may start.
+    /// Waits until this request may start. The next one may start [`Options::pace`] later.
     async fn wait_for_turn(&self) {
         let now = Instant::now();
         let start = self.next_start.get().map_or(now, |next| next.max(now));

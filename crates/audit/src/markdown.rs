@@ -139,7 +139,7 @@ fn read_block<'a>(node: &'a AstNode<'a>) -> Option<TextBlock> {
         return Some(TextBlock { kind, text, linked: 0, links: Vec::new(), is_marked: false });
     }
     let (mut text, mut linked, mut targets) = (String::new(), 0, Vec::new());
-    // The numbers of links and of images around the current node.
+    // The number of links, and the number of images, that contain the current node.
     let (mut link_depth, mut image_depth) = (0, 0);
     for edge in node.traverse() {
         let (inner, is_start) = match edge {

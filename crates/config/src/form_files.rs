@@ -10,7 +10,7 @@ use frontdesk_site::fault::Fault;
 
 /// The folder of the form definitions, within the site's folder.
 pub const FORMS_FOLDER: &str = "forms";
-/// The table of the configuration keys for forms, `forms.NAME.…`.
+/// The configuration table with the keys of all forms: `forms.NAME.…`.
 const KEYS: &str = "forms";
 
 /// Reads all definitions, and returns the forms in the order of [`FormSet`]. The settings in the files are

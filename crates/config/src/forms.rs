@@ -26,7 +26,7 @@ pub(super) struct FormValues {
     pub retention: BTreeMap<String, Option<Duration>>,
     /// The reply texts of forms that have their own.
     pub replies: BTreeMap<String, ReplyTemplate>,
-    /// The quotas per minute and per hour of forms that have at least one of their own.
+    /// The quotas per minute and per hour of the forms that set at least one of the two.
     quotas: BTreeMap<String, [Option<u32>; 2]>,
 }
 

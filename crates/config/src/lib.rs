@@ -201,7 +201,7 @@ impl Config {
         self.settings.iter().filter(differs).map(|setting| &*setting.key.name).collect()
     }
 
-    /// Returns a warning if the operator has set `server.max_memory` too low for bodies of `site` bytes.
+    /// Returns a warning if the operator has set `server.max_memory` too low for a site of `site` bytes.
     pub fn memory_faults(&self, site: usize) -> Vec<Fault> {
         // A default that is too low causes no warning: the operator has set no value to correct.
         let is_set =

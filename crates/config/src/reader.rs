@@ -616,7 +616,7 @@ pub(super) fn variable_name(key: &str) -> String {
     format!("{PREFIX}{}", key.replace('.', "__").replace('-', "_").to_ascii_uppercase())
 }
 
-/// Lists of tables whose keys are read one by one; see [`Reader::tables`].
+/// Names of the arrays of tables whose keys are read one by one; see [`Reader::tables`].
 const LISTS: [&str; 1] = ["channel"];
 
 /// Calls `found` with the dotted name, value and position of every entry in a TOML table. A list of tables is

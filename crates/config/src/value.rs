@@ -194,12 +194,12 @@ pub(super) fn one_of<T: Copy>(words: &[(&str, T)]) -> impl Fn(&Raw) -> ParseResu
     }
 }
 
-/// Returns a parser that accepts what `parse` accepts, or an empty string as `None`.
+/// Extends a parser: an empty string becomes `None`.
 pub(super) fn optional<T>(parse: impl Fn(&Raw) -> ParseResult<T>) -> impl Fn(&Raw) -> ParseResult<Option<T>> {
     move |raw| if raw.as_text() == Some("") { Ok(None) } else { parse(raw).map(Some) }
 }
 
-/// Returns a parser that accepts what `parse` accepts, or "off" as `None`.
+/// Extends a parser: "off" becomes `None`.
 pub(super) fn off_or<T>(parse: impl Fn(&Raw) -> ParseResult<T>) -> impl Fn(&Raw) -> ParseResult<Option<T>> {
     move |raw| match raw.as_text() {
         Some("off") => Ok(None),
@@ -207,7 +207,7 @@ pub(super) fn off_or<T>(parse: impl Fn(&Raw) -> ParseResult<T>) -> impl Fn(&Raw)
     }
 }
 
-/// Returns a parser that accepts what `parse` accepts, or "auto" as `None`.
+/// Extends a parser: "auto" becomes `None`.
 pub(super) fn auto_or<T>(parse: impl Fn(&Raw) -> ParseResult<T>) -> impl Fn(&Raw) -> ParseResult<Option<T>> {
     move |raw| match raw.as_text() {
         Some("auto") => Ok(None),
@@ -313,7 +313,7 @@ pub(super) fn with_punycode(expected: &str, ascii: Option<String>) -> String {
     }
 }
 
-/// Parses a boolean, which the environment and flags contain as text.
+/// Parses a boolean, or `true` or `false` as text, as in the environment and in flags.
 pub(super) fn parse_bool(raw: &Raw) -> ParseResult<bool> {
     match raw {
         Raw::Flag(flag) => Ok(*flag),

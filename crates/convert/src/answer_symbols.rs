@@ -3,7 +3,7 @@
 
 use super::dom::{Dom, FOR_SCREEN_READERS, NodeId, Tag, clip};
 
-/// Words that name a set of symbols in a class, such as `fa-check`. A word that contains `icon` does, too.
+/// Words in classes that name a set of symbols, such as `fa` in `fa-check`. Words with `icon` count, too.
 #[rustfmt::skip]
 const SETS: [&str; 23] = [
     "bi", "bx", "bxs", "fa", "far", "fas", "feather", "icofont", "ion", "la", "las", "lni", "lucide", "material", "mdi",
@@ -46,7 +46,7 @@ pub(super) fn answer_of(dom: &Dom, id: NodeId) -> Option<&'static str> {
     }
     if is_ligature(dom, id) {
         let text = dom.text_content(id);
-        // In other fonts, `clear` is the weather.
+        // In Material fonts, `clear` is a cross; in other fonts, it is a symbol for clear weather.
         return if text.trim() == "clear" { Some("✗") } else { answer_to(&words_of(&text)) };
     }
     let is_empty =

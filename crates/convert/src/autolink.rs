@@ -8,7 +8,7 @@ pub(super) fn may_precede_address(previous: char, address: &str) -> bool {
     match previous {
         c if address.starts_with("www.") => c.is_whitespace() || matches!(c, '*' | '_' | '~' | '('),
         c if address.split('@').next().is_some_and(|start| start.contains(':')) => !c.is_ascii_alphabetic(),
-        // In all other cases, `address` is an e-mail address.
+        // `address` is an e-mail address, because it begins with neither `www.` nor a scheme.
         c => !c.is_alphanumeric() && !matches!(c, '.' | '+' | '-' | '_'),
     }
 }
@@ -33,7 +33,7 @@ pub(super) fn end_of_address(text: &str, at: usize) -> Option<usize> {
     loop {
         let before = address.len();
         address = address.trim_end_matches(['?', '!', '.', ',', ':', '*', '_', '~', '\'', '"', '`', '\\']);
-        // A character reference at the end does not belong to the address either.
+        // A character reference at the end, such as `&amp;`, is not part of the address.
         if let Some(stem) = address.strip_suffix(';') {
             let name = stem.trim_end_matches(|c: char| c.is_ascii_alphabetic());
             let is_reference = name.len() < stem.len() && name.ends_with('&');

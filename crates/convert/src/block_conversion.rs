@@ -109,7 +109,7 @@ impl Converter<'_> {
         match dom.tag(id) {
             _ if let Some(level) = heading_level(dom, id) => self.append_heading(id, level, out),
             _ if let Some(rows) = table::read_grid(dom, id) => self.append_grid(&rows, out),
-            // Scribble indents code with quotes.
+            // In Scribble, a `<blockquote>` with this class indents code and is not a quote.
             Tag::Blockquote if !dom.has_class(id, "SCodeFlow") => {
                 let blocks = self.blocks_in(id);
                 out.extend((!blocks.is_empty() || self.mode.is_exact).then_some(Block::Quote(blocks)));
@@ -343,7 +343,7 @@ impl Converter<'_> {
     /// one before any text or list in it. A mixed checkbox counts as unchecked. `None` without a checkbox.
     pub(super) fn checkbox_state(&self, item: NodeId) -> Option<bool> {
         let dom = self.dom;
-        // Rich-text editors mark the list item itself, not an element inside it; Evernote with a style.
+        // Rich-text editors mark the list item as a checkbox: most with an attribute, Evernote with a style.
         let is_checkbox = dom.attribute(item, "role").is_some_and(|role| role.ends_with("checkbox"));
         let state = dom
             .attribute(item, "data-checked")
@@ -355,7 +355,7 @@ impl Converter<'_> {
             Some("false" | "mixed" | "unchecked") => return Some(false),
             _ => {}
         }
-        // Zim marks it with a class.
+        // Zim marks the list item as a checkbox with a class.
         if dom.has_class_in(item, &["checked-box", "unchecked-box"]) {
             return Some(dom.has_class(item, "checked-box"));
         }
@@ -618,7 +618,7 @@ fn item_marker(dom: &Dom, item: NodeId) -> Option<(NodeId, String)> {
     (BULLETS.contains(&&*text) || is_tag && !text.is_empty() || is_number()).then_some((marker, text))
 }
 
-/// Whether a drawing only scales a page in it, as each slide of Marp does: it contains HTML and no shapes.
+/// Whether an `<svg>` contains only HTML and no shapes, as in Marp, which uses it to scale a slide.
 fn holds_only_html(dom: &Dom, svg: NodeId) -> bool {
     let is_html = |child| dom.name(child) == "foreignObject";
     dom.child_elements(svg).next().is_some() && dom.child_elements(svg).all(is_html)

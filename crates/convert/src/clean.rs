@@ -191,7 +191,7 @@ fn is_hidden(dom: &Dom, id: NodeId) -> bool {
         "class" => dom.classes(id).any(|c| {
             // In a button, text for screen readers only names a symbol.
             FOR_SCREEN_READERS.contains(&c) && dom.is_in(id, &[Tag::Button])
-                // Inside a footnote mark, this element contains no note. LaTeXML hides it with CSS.
+                // LaTeXML hides this element with CSS in a footnote mark, where it contains no note.
                 || c == "ltx_note_outer" && dom.parent(id).is_some_and(is_mark_of_footnote)
         }),
         _ => false,

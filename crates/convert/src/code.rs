@@ -309,7 +309,7 @@ fn indentation(dom: &Dom, root: NodeId, id: NodeId, text: &str) -> String {
     "  ".repeat(dom.ancestors(id).take_while(|&a| a != root).filter(is_item).take(20).count())
 }
 
-/// Whether a line of code has more than its number: any text, also white space, or an image.
+/// Whether a line of code has more than its number: any text, even white space, or an image.
 fn has_code(dom: &Dom, line: NodeId) -> bool {
     let is_number = |d| d != line && is_not_code(dom, d) && is_line_numbers(dom, d);
     dom.walk(line, is_number).any(|d| {
@@ -418,10 +418,10 @@ fn is_unselectable_mark(dom: &Dom, id: NodeId) -> bool {
     text.lines().all(is_mark) || is_prefix()
 }
 
-/// Maximum length in bytes of the text before a line of code that is not part of it.
+/// Maximum length in bytes of a prefix, such as `user@host:~$`, that is not part of the code after it.
 const MAX_PREFIX: usize = 40;
 
-/// Whether an element is a link to its own line that shows the number of the line.
+/// Whether an element is a link that points to itself and whose text is the number of its line.
 fn is_line_anchor(dom: &Dom, id: NodeId) -> bool {
     let href = if dom.tag(id) == Tag::A { dom.attribute(id, "href") } else { None };
     href.and_then(|href| href.strip_prefix('#')).is_some_and(|name| {

@@ -11,7 +11,7 @@ use std::collections::{HashMap, HashSet};
 /// must be next to the original, and have other classes but no other links. Items and short values may be
 /// equal by chance, so most need a class for widths on the original, too.
 pub(super) fn remove_copies(dom: &mut Dom, root: NodeId) {
-    // Omit these first: otherwise, each of two elements could be omitted as a copy of the other.
+    // Omit these variants first: otherwise, two elements could each be omitted as a copy of the other.
     dom.omit_each(root, |dom, id| {
         (is_narrow_variant(dom, id) || is_dark_variant(dom, id)).then_some(Rule::Copy)
     });
@@ -54,7 +54,7 @@ pub(super) fn remove_copies(dom: &mut Dom, root: NodeId) {
     }
 }
 
-/// Minimum number of different words in a part of a page that another one repeats in other places.
+/// Minimum number of different words in an element that may repeat a table for narrow screens.
 const MIN_WORDS: usize = 8;
 
 /// Whether an element repeats the table beside it for narrow screens, as price lists made with Tailwind do:
@@ -237,7 +237,7 @@ fn copy_mark_of_class(class: &str) -> Option<CopyMark> {
     is_mark().then_some(CopyMark::Width)
 }
 
-/// Last words of the classes by which sliders and animations mark a copy.
+/// Last words of the class names that sliders and animations give to a copy.
 const COPIES: [&str; 4] = ["clone", "cloned", "duplicate", "duplicated"];
 
 /// Classes that hide an element, unless another class shows the element at some screen widths.

@@ -45,10 +45,10 @@ fn says_kind(dom: &Dom, id: NodeId, kind: &str) -> bool {
 /// Reads an admonition; `None` if the element is not one.
 pub(super) fn find_notice(dom: &Dom, id: NodeId) -> Option<Notice> {
     let mut notice = find_layout_notice(dom, id).or_else(|| find_plain_notice(dom, id))?;
-    // Quarto begins a title with the kind, for screen readers.
+    // Quarto begins a title with the kind of the admonition, which only screen readers read.
     let is_label = |&d: &NodeId| dom.has_class_in(d, FOR_SCREEN_READERS) && says_kind(dom, d, notice.kind);
     let label = notice.title.and_then(|title| dom.descendants(title).take(5).find(is_label));
-    // MDN begins the text with the kind.
+    // MDN begins the text with the kind of the admonition in bold, such as "Note:".
     let is_lead = |&d: &NodeId| {
         matches!(dom.tag(d), Tag::Strong | Tag::B)
             && says_kind(dom, d, notice.kind)
@@ -212,7 +212,7 @@ pub(super) fn find_labeled_panels(dom: &Dom, root: NodeId) -> Tabs {
         let position = positions.entry(parent).or_default();
         let before = std::mem::replace(position, *position + 1);
         let mut above = dom.ancestors(id).skip(1).take(4);
-        // A list of a single tab is complete, so tabs around it belong to other panels.
+        // A `tablist` with a single tab is complete: tabs outside of it belong to other panels.
         let is_list = |c| dom.attribute(c, "role") == Some("tablist");
         let container = above.find(|&a| {
             let tabs = tabs.entry(a).or_insert_with(|| find_tabs(dom, a));

@@ -133,7 +133,7 @@ fn name_bit(name: &str) -> u32 {
     1 << (mixed % 32)
 }
 
-/// The bits of several names.
+/// The union of the bits of several names ([`name_bit`]).
 #[inline]
 fn name_bits<'n>(names: impl Iterator<Item = &'n str>) -> u32 {
     names.map(name_bit).fold(0, |bits, bit| bits | bit)
@@ -548,7 +548,7 @@ impl Dom {
     }
 }
 
-/// Whether a box with this CSS `display` begins and ends a line. Knows `block`, `flex` and `grid` only.
+/// Whether a box with this CSS `display` begins and ends a line. Recognizes only `block`, `flex` and `grid`.
 pub(super) fn is_block_display(display: &str) -> bool {
     matches!(display, "block" | "flex" | "grid")
 }

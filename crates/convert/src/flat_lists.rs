@@ -19,7 +19,7 @@ pub(super) struct FlatItem {
     /// The number of the item, or for an item of an HTML list, the first number of that list; `None` if its
     /// marker is a bullet.
     number: Option<u32>,
-    /// The element that shows the marker; `None` if the browser shows it.
+    /// The element that contains the marker; `None` if the browser generates the marker.
     marker: Option<NodeId>,
     /// Whether a list begins with the item, even if it follows another item.
     begins_list: bool,

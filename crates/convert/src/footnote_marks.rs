@@ -137,7 +137,7 @@ fn split_contents(dom: &Dom, note: NodeId, number: &str, links: Vec<NodeId>) -> 
     let last = texts.last().copied();
     let is_number =
         |id| dom.text(id).is_some_and(|t| t.trim_matches(|c: char| !c.is_alphanumeric()) == number);
-    // The first text that is not the number.
+    // The first text in the note other than the note's number.
     let first = texts.into_iter().find(|&id| !is_number(id));
     let mut at_start = true;
     let mut contents: HashSet<NodeId> = HashSet::new();

@@ -422,7 +422,7 @@ fn remove_side_copies(dom: &mut Dom, root: NodeId, found: &Found) {
     }
     let content = |dom: &Dom, id| {
         let text: String = dom.text_content(id).chars().filter(|c| c.is_alphanumeric()).collect();
-        // Ignore the number with which a copy of the note in the margin begins.
+        // Ignore digits at the start: a copy of a note in the margin begins with the number of the note.
         text.trim_start_matches(|c: char| c.is_ascii_digit()).to_owned()
     };
     let texts: HashSet<String> = found.order.iter().map(|&note| content(dom, note)).collect();
@@ -461,7 +461,7 @@ fn add_side_notes(dom: &Dom, root: NodeId, ids: &Ids, found: &mut Found) {
     }
 }
 
-/// The note whose id is in an attribute of a short reference. A heading or a table cell is not a note.
+/// The note that an attribute of a reference names. A heading or a table cell is not a note.
 fn named_note(dom: &Dom, id: NodeId, ids: &Ids) -> Option<NodeId> {
     let is_note = |&note: &NodeId| {
         matches!(

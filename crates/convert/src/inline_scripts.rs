@@ -16,7 +16,7 @@ pub struct Embedded {
     /// The `javascript:` URLs in addresses such as `href`, without whitespace around them, without tabs and
     /// line breaks, and with the scheme in lower case.
     pub links: BTreeSet<String>,
-    /// Whether the page loads a script from a `data:` URL, as plugins do that delay inline scripts.
+    /// Whether the page loads a script from a `data:` URL, as plugins that delay inline scripts do.
     pub has_data_scripts: bool,
     /// Whether a `<meta>` element of the page itself, as a child of `<head>`, declares a content security
     /// policy for scripts. Browsers ignore such an element elsewhere.

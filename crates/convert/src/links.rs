@@ -223,7 +223,7 @@ pub(super) fn text_after(dom: &Dom, id: NodeId) -> String {
     let (mut id, mut after) = (id, String::new());
     while !dom.tag(id).is_block() {
         let Some(next) = dom.node(id).next else {
-            // An autolink ends before the delimiter or tag that Markdown writes for one of these elements.
+            // Markdown writes a delimiter or a tag for these elements, and an autolink ends before it.
             let is_delimited = |tag| {
                 use Tag::{B, Del, Em, I, Kbd, Mark, S, Strike, Strong, Sub, Sup};
                 matches!(tag, B | Del | Em | I | Kbd | Mark | S | Strike | Strong | Sub | Sup)

@@ -70,7 +70,7 @@ fn find_change(dom: &Dom, id: NodeId) -> Option<Change> {
             && (dom.style(id, "direction") == Some("rtl") || dom.attribute(id, "dir") == Some("rtl"))
     };
     let only = dom.node(id).first.filter(|&only| dom.node(id).last == Some(only))?;
-    // The style reverses only scripts that are written from left to right.
+    // The style reverses text that runs from left to right, so accept only ASCII.
     let text = dom.text(only).filter(|text| text.is_ascii() && text.contains('@') && is_backwards())?;
     let text = text.trim().chars().rev().collect();
     Some(Change::Content { text, link: None })

@@ -221,7 +221,7 @@ fn tex_in_address(address: &str) -> Option<String> {
         pairs.find(|(own, _)| own == name).map(|(_, value)| value.into_owned())
     };
     let name = match page.split_once("://")?.1 {
-        // The whole query is TeX, in which `+` is no space.
+        // The whole query is TeX, in which `+` is not a space.
         page if page.starts_with("latex.codecogs.com/") => {
             let query = query.replace("&space;", "%20").replace('+', "%2B").replace('&', "%26");
             return decode(&format!("tex={}", query.replace('=', "%3D")), "tex");

@@ -318,7 +318,7 @@ fn tex_symbol(text: &str) -> Option<&'static str> {
 /// The operands of a MathJax element in MathML order. MathJax wraps them in boxes, and orders some by their
 /// position on the screen.
 fn mathjax_operands(dom: &Dom, id: NodeId, name: &str) -> Vec<NodeId> {
-    // A box in `<mjx-munderover>` contains two of its operands, so it is not one itself.
+    // In `<mjx-munderover>`, an `<mjx-box>` contains two operands, so it is not an operand itself.
     let boxes = dom.outermost(id, |d| {
         matches!(
             dom.name(d),

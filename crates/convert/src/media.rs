@@ -46,7 +46,7 @@ pub(super) fn add_area(dom: &Dom, base: Option<&Url>, id: NodeId, out: &mut Inli
     }
 }
 
-/// The address of an image; `None` if there is no usable one, or if the image is an emoji.
+/// The address of an image; `None` if no address is usable, or if the image is an emoji.
 pub(super) fn image_address(dom: &Dom, base: Option<&Url>, id: NodeId) -> Option<String> {
     let alt = collapse(dom.attribute(id, "alt").unwrap_or_default());
     let source = image_source(dom, id).filter(|_| !is_emoji_image(dom, id, &alt))?;

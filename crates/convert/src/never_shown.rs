@@ -5,7 +5,7 @@ use super::dom::{Dom, NodeId, Tag};
 use super::media::is_embedded;
 use super::script_embeds::canonical_address;
 
-/// Whether an element is hidden for good, so that it is no content even if a control seems to open it.
+/// Whether an element is always hidden, so that it is not content even if a control seems to open it.
 pub(super) fn is_never_shown(dom: &Dom, id: NodeId) -> bool {
     is_hidden_by_generator(dom, id) || is_trap(dom, id)
 }
@@ -34,10 +34,10 @@ fn is_hidden_by_generator(dom: &Dom, id: NodeId) -> bool {
 /// must stay empty.
 const TRAPS: [&str; 3] = ["honeypot", "gform_validation_container", "wpforms-field-hp"];
 
-/// The names of the fields that are such traps.
+/// Names of fields that are traps for bots.
 const TRAP_FIELDS: [&str; 3] = ["honeypot", "bot-field", "_gotcha"];
 
-/// Maximum number of nodes in an element that is a trap.
+/// Maximum number of nodes in an element that counts as a trap for bots.
 const MAX_TRAP: usize = 20;
 
 /// Whether an element in a form is a trap for bots: it has at most [`MAX_TRAP`] nodes and exactly one field,
@@ -47,7 +47,7 @@ fn is_trap(dom: &Dom, id: NodeId) -> bool {
     if !matches!(dom.tag(id), Tag::Div | Tag::P | Tag::Label | Tag::Li | Tag::Span) {
         return false;
     }
-    // Most elements are in no form, so this comes first.
+    // Check this first, because most elements are not in a form.
     let Some(form) = dom.ancestors(id).find(|&a| dom.tag(a) == Tag::Form) else { return false };
     let nodes: Vec<NodeId> = dom.subtree(id).take(MAX_TRAP + 1).collect();
     let is_field = |&node: &NodeId| {
@@ -102,12 +102,12 @@ pub(super) fn is_out_of_sight(dom: &Dom, id: NodeId) -> bool {
             && has_text(id)
             && !is_embedded(dom.tag(id))
             && !dom.is_in(id, &[Tag::A, Tag::Button])
-        // Outlook alone hides what has only this property, such as a link beside a button for Outlook.
+        // `mso-hide` alone hides an element only in Outlook, so another property must hide it elsewhere.
         || dom.style(id, "mso-hide") == Some("all")
             && ["max-height", "font-size", "opacity"].into_iter().any(is_zero)
 }
 
-/// The host in an address; `None` in one without a host.
+/// The host in an address; `None` if the address has no host.
 fn host(address: &str) -> Option<&str> {
     address.split_once("//")?.1.split(['/', '?', '#']).next()
 }

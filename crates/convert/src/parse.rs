@@ -234,7 +234,7 @@ impl Sink {
         }
     }
 
-    /// Appends the text of `child` to the node `id` if both are text. Returns whether they are.
+    /// If both are text, appends the text of `child` to the node `id` and returns true.
     fn merge_text(&self, id: Option<NodeId>, child: &NodeOrText<NodeId>) -> bool {
         let (Some(id), NodeOrText::AppendText(text)) = (id, child) else { return false };
         let mut dom = self.dom.borrow_mut();
@@ -295,7 +295,7 @@ impl TreeSink for Sink {
         }
     }
 
-    /// Inserts a child before `element` if that is in the tree, and otherwise at the end of `previous`.
+    /// Inserts a child before `element` if `element` is in the tree, or else at the end of `previous`.
     fn append_based_on_parent_node(&self, element: &NodeId, previous: &NodeId, child: NodeOrText<NodeId>) {
         if self.dom.borrow().parent(*element).is_some() {
             self.append_before_sibling(element, child);

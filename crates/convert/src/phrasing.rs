@@ -77,7 +77,7 @@ impl<'a> Converter<'a> {
         let mut has_blocks = vec![false; dom.node_count()];
         let notes = footnotes.definitions.iter().flat_map(|definition| &definition.nodes);
         for id in notes.copied().chain([root]).flat_map(|root| dom.descendants(root)) {
-            // A web component with the panel of a tab is a block, because the label of the tab is one.
+            // A web component with the panel of a tab is a block, because the tab's label becomes a block.
             let is_panel = tabs.labels.contains_key(&id);
             if is_panel || is_block_element(dom, id) {
                 let mut above = dom.ancestors(id).skip(usize::from(!is_panel));
@@ -611,7 +611,7 @@ impl<'a> Converter<'a> {
         }
     }
 
-    /// Writes an image as inline HTML; an emoji image, or one without a usable address, as its description.
+    /// Writes an image as inline HTML. An emoji or an image without a usable address becomes its description.
     fn image_as_html(&self, id: NodeId) -> String {
         let alt = escape_html(self.dom.attribute(id, "alt").unwrap_or_default());
         match media::image_address(self.dom, self.base.as_ref(), id) {

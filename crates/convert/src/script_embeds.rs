@@ -124,7 +124,7 @@ fn page_of_script(source: &str) -> Option<Embed> {
     is_page.then(|| Embed { element: "iframe", address: format!("{scheme}//{page}"), title })
 }
 
-/// The page with the player of a video that the script of Wistia or Mux shows in an element, by its id.
+/// The URL of the player for a video on Wistia or Mux, from the video's id in an attribute or a class.
 fn player_page(dom: &Dom, id: NodeId) -> Option<String> {
     let (host, video) = match dom.name(id) {
         "mux-player" => ("player.mux.com", dom.first_attribute(id, &["playback-id"])?),

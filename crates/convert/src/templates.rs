@@ -17,7 +17,7 @@ pub(super) fn show_templates(dom: &mut Dom) {
     show_streamed_parts(dom, &templates);
     let mut has_slots = false;
     for &id in &templates {
-        // Astro leaves the content for a component that only runs in the browser in a template.
+        // If a component runs only in the browser, Astro puts the content for it into a template.
         if dom.has_attribute(id, "data-astro-template") {
             dom.move_children_before(id, id);
             dom.detach(id);
@@ -48,7 +48,7 @@ pub(super) fn show_templates(dom: &mut Dom) {
 /// of the host keeps its own content.
 fn show_shadow_tree(dom: &mut Dom, host: NodeId, template: NodeId) {
     let mut slots: HashMap<String, NodeId> = HashMap::new();
-    // The slots in a template inside this one belong to another host.
+    // The slots in a nested template belong to another host.
     let is_other = |id| id != template && dom.tag(id) == Tag::Template;
     for slot in dom.walk(template, is_other).filter(|&id| dom.tag(id) == Tag::Slot) {
         slots.entry(dom.attribute(slot, "name").unwrap_or_default().to_owned()).or_insert(slot);

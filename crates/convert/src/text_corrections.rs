@@ -19,7 +19,7 @@ const OTHER_NUMBERS: [&str; 14] = [
     "step",
 ];
 
-/// Attributes with the number from which a counter counts.
+/// Attributes with the number at which a counter starts.
 const FIRST_NUMBERS: [&str; 5] =
     ["data-from-value", "data-from", "data-start", "data-start-value", "data-purecounter-start"];
 
@@ -240,7 +240,7 @@ pub(super) fn merge_spoken_copies(dom: &mut Dom, root: NodeId) {
         let after = dom.nodes_after(id).filter(|node| !is_space(node)).take(MAX_VALUES);
         let run: Vec<NodeId> = std::iter::once(id).chain(after.take_while(is_part)).collect();
         let before_run = dom.nodes_before(id).find(|node| !is_space(node));
-        // The other elements of a run have been read with its first one.
+        // The first element of a run has already read the others.
         let is_inside = is_part(&id) && before_run.is_some_and(|node| is_part(&node));
         let is_run = run.len() > 1 && is_part(&id);
         if is_run && !is_inside {

@@ -55,7 +55,7 @@ impl Titles {
         !heading.is_empty() && declared().any(is_own) && !declared().any(|own| self.joins(own, heading))
     }
 
-    /// Whether a declared title ends with this text.
+    /// Whether at least one declared title ends with this text.
     pub(super) fn end_with(&self, text: &str) -> bool {
         self.declared.iter().flatten().any(|title| title.ends_with(text))
     }

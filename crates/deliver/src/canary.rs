@@ -86,7 +86,7 @@ impl CanaryLink {
         received
     }
 
-    /// Watches whether this process runs the inbox's maintenance, and so also the canary.
+    /// Watches whether this process runs the inbox's maintenance. The same process runs the canary.
     pub fn leads(&self) -> watch::Receiver<bool> {
         self.leads.subscribe()
     }

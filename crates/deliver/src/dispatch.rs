@@ -97,7 +97,7 @@ impl Dispatcher {
         &self.channels[index].0
     }
 
-    /// The claim request of each channel, by index, for as many deliveries as the channel can start now.
+    /// One claim request per channel, in order, for as many deliveries as the channel can start now.
     pub fn claim_requests(&self, elapsed: Duration) -> Vec<ClaimRequest> {
         let request = |(target, channel): &(ChannelTarget, ChannelHealth)| ClaimRequest {
             target: target.clone(),

@@ -22,7 +22,7 @@ use frontdesk_forms::email::Mailbox;
 use frontdesk_forms::text::{escape_html, shorten, visible, visible_lines};
 use frontdesk_inbox::submission::first_email;
 
-/// The header by which mail filters recognize the canary's mails. Its value is the id of the run.
+/// The header that lets mail filters recognize the canary's mails. Its value is the id of the run.
 pub const CANARY_HEADER: &str = "X-Frontdesk-Canary";
 
 /// Longer subjects are truncated and end in `…`.

@@ -430,7 +430,7 @@ impl Maintenance {
             // The key of the claim contains a hash instead of the user's address.
             let key = format!("reminder {}", &blake3::hash(user.as_bytes()).to_hex()[..32]);
             let claim = key.clone();
-            // A stored time later than this was stored before the clock was set back, and does not count.
+            // Ignore a stored time that is later than this: it was stored before the clock was set back.
             let latest = if is_reliable { now.timestamp().saturating_add(DAY) } else { Ok(Timestamp::MAX) };
             let latest = latest.unwrap_or(Timestamp::MAX);
             // False if the mail has been sent, or another replica has claimed it.

@@ -65,7 +65,7 @@ pub fn describe(kind: &TransportOptions, outcome: &Outcome, took: Duration) -> R
     }
 }
 
-/// The error or the receiver's reply, and what to check.
+/// Returns the error or the receiver's reply, and advice on what to check.
 pub(super) fn describe_failure(kind: &TransportOptions, failure: &AttemptFailure) -> String {
     let answer = failure.answer.trim_end_matches('.');
     let specific = failure.advice.filter(|_| failure.cause != Cause::Deferred);

@@ -61,7 +61,7 @@ impl Family<'_> {
         self.suffixed("_sum", label.as_slice(), seconds).suffixed("_count", label.as_slice(), sum);
     }
 
-    /// Writes one sample of the family, or of one of its parts such as `_bucket`. Escapes label values.
+    /// Writes one sample. Appends `suffix`, such as `_bucket`, to the family's name. Escapes label values.
     fn suffixed(&mut self, suffix: &str, labels: &[(&str, &str)], value: impl Display) -> &mut Self {
         self.text.push_str(&format!("{}{suffix}", self.name));
         for (number, (name, value)) in labels.iter().enumerate() {

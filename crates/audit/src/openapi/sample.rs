@@ -62,7 +62,7 @@ impl OpenApi {
     }
 }
 
-/// A description that calls the field itself a honeypot, not one that mentions another field or a product.
+/// Matches a description that calls the field a honeypot, but not a mention of another field or a product.
 const ABOUT_HONEYPOT: &str = r"(?xi)
     ^ (?:an?\s|hidden\s|spam\s|anti-?spam\s)* honeypot (?:\sfield|\strap)? \s* (?:[^\s\w]|$)
     | honeypot [^`]* \b (?:leave|keep) (?:\sit|\sthis|\sfield)* \s (?:empty|blank)

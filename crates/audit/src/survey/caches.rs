@@ -75,7 +75,7 @@ impl CachesSurvey {
         let index = first_requests.pages.iter().position(|page| page.markdown.is_some()).unwrap_or(0);
         let agent = first_requests.agent;
         let page = &mut first_requests.pages[index];
-        // The HTML of the first page comes from a cache-busting URL if its own URL returned Markdown.
+        // Use the response at the named URL: the first page's HTML may be from a cache-busting URL instead.
         let browser = if index == 0 { first_requests.named_url_chain.last() } else { Some(&page.html) };
         let mut survey = CachesSurvey {
             page: index,

@@ -19,7 +19,7 @@ use crate::page::Page;
 /// Maximum number of rounds after the first. Each follows one link of each list, within the request budget.
 const MAX_FURTHER_ROUNDS: usize = 9;
 
-/// Maximum number of feeds to request: often those of the news and of the comments.
+/// Maximum number of feeds to request: sites often have one for news and one for comments.
 const MAX_FEEDS: usize = 2;
 
 /// Requests that must be left for a further round: a link of each list, and some HEADs that are refused or
@@ -111,7 +111,7 @@ impl LinksSurvey {
         survey
     }
 
-    /// Requests one more link of each list, and adds the known responses of the lists' other links.
+    /// Requests one more link of each list. Links with a known response are added without a request.
     async fn follow_lists(&mut self, follower: &mut LinkFollower<'_>, lists: &mut [LinkList<'_>; 4]) {
         let found = [&mut self.llms, &mut self.pages, &mut self.markdown, &mut self.sitemap];
         for (list, found) in lists.iter_mut().zip(found) {

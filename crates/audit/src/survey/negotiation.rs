@@ -125,7 +125,7 @@ impl NegotiationSurvey {
                 &[CODEX.accept],
                 &[OLD_JAVA.accept],
                 &["text/markdown;q=0.5", "text/html"],
-                // This client combines mixed case, a parameter, and two `Accept` lines in one request.
+                // This request combines mixed case, a parameter, and two `Accept` lines.
                 &["TEXT/Markdown;variant=GFM", "Text/HTML;q=0.5"],
                 &["text/markdown;q=0, text/markdownx, application/x-text-markdown, text/*;q=0.5"],
             ])

@@ -4,7 +4,7 @@ use super::enhanced_code::{concerns_account, concerns_authentication, is_banned}
 use super::error::{NO_LOGIN, NOT_OFFERED, SmtpError, SmtpErrorKind, SmtpPhase};
 use super::{SmtpOptions, SmtpTls, is_this_machine};
 
-/// The advice after errors that nothing else explains.
+/// The advice after an error for which there is no more specific advice.
 const CHECK_ADDRESS: &str = "Check `host` and `port`, and whether a mail server is running there.";
 
 impl SmtpOptions {
@@ -37,7 +37,7 @@ impl SmtpOptions {
             (SmtpPhase::Greeting, SmtpErrorKind::Silence(_)) if self.tls != SmtpTls::Implicit => {
                 "The port may begin with TLS, as 465 usually does: set `tls = \"implicit\"`, or check `port`."
             }
-            // The server knows no AUTH, or not this mechanism.
+            // The server does not support AUTH, or not with this mechanism.
             (SmtpPhase::Auth, SmtpErrorKind::Refusal(500 | 502..=504, _) | SmtpErrorKind::Broken(_))
                 if said == NO_LOGIN || matches!(kind, SmtpErrorKind::Refusal(..)) =>
             {

@@ -65,7 +65,7 @@ fn check(survey: &Survey, findings: &mut Findings) {
     }
 }
 
-/// Removes the comments of a stylesheet, also one without an end.
+/// Removes the comments of a stylesheet, including one without an end.
 fn without_comments(css: &str) -> String {
     let mut parts = css.split("/*");
     let first = parts.next().unwrap_or_default();

@@ -31,7 +31,7 @@ pub(super) static RULE: Rule = Rule {
     check,
 };
 
-/// Texts of up to this many bytes need no compression, which would hardly save packets.
+/// Bodies of up to this many bytes need no compression, because it would hardly save any packets.
 const MAX_UNCOMPRESSED: usize = 2_000;
 
 /// Reports the uncompressed 200 responses for pages, to browsers and agents, that have more than

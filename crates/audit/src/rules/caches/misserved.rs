@@ -41,7 +41,7 @@ pub(super) fn report(survey: &Survey, missed: Representation, findings: &mut Fin
         ));
     }
     let is_right = |exchange: &Arc<Exchange>| wanted(exchange) == missed && got(exchange) == Some(missed);
-    // The first client at each cache-busting URL: an agent at one, a browser at the other.
+    // The first client at each of the two cache-busting URLs: an agent, and a browser.
     let mut first_clients =
         [&caches.agent_first, &caches.browser_first].into_iter().filter_map(|all| all.first());
     let is_right_when_first = first_clients.any(is_right);

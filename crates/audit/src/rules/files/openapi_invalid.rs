@@ -73,7 +73,7 @@ fn check_declared(survey: &Survey, findings: &mut Findings) {
             ),
         );
     } else if status == 200 {
-        // Only an HTML page counts as not existing despite its status 200.
+        // With status 200, the file can only be an HTML page: [`existing`] accepts all other files.
         let message = format!(
             "{url} is linked as `service-desc`, but is an HTML page: link to a description for programs"
         );

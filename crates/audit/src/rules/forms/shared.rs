@@ -125,7 +125,7 @@ pub(super) fn personal_forms(page: &Page) -> Vec<(HtmlElement<'_>, String)> {
             methods.push(own);
         }
         let methods = methods.into_iter().map(|method| method.trim().to_ascii_lowercase());
-        // Of equal keys, `min_by_key` returns the first.
+        // `min_by_key` returns the first of equal keys: the first `post`, or else the first other method.
         let method = methods.filter(|method| method != "dialog").min_by_key(|method| method != "post")?;
         Some((form, method))
     });

@@ -36,7 +36,7 @@ const MAX_HEADINGS: usize = 500;
 /// Elements that may be cards, such as teasers. Not `<section>`, which is usually a part of the text.
 const CARDS: [&str; 4] = ["li", "article", "a", "div"];
 
-/// Maximum number of ancestors of a heading to check: one of them may be its card.
+/// Maximum number of a heading's ancestors that are checked for a card ([`CARDS`]).
 const MAX_DEPTH: usize = 3;
 
 /// The rule does not search the text for headings with more words than this.

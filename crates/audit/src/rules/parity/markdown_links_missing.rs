@@ -28,7 +28,7 @@ pub(super) static RULE: Rule = Rule {
     check,
 };
 
-/// If the HTML has at least this many links, Markdown without links is broken, otherwise only advice.
+/// If the HTML has at least this many links, Markdown without links is reported as broken, not as advice.
 const MANY: usize = 5;
 
 /// Minimum number of words in a compared block of links: the Markdown may have a shorter text by chance.

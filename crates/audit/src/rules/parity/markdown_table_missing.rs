@@ -43,7 +43,7 @@ fn check(survey: &Survey, findings: &mut Findings) {
         let missing: Vec<_> =
             tables.filter_map(|table| Some((table, missing_percentage(comparison, table)?))).collect();
         let [(first, _), ..] = missing[..] else { continue };
-        // Report `Broken` if a missing table's heading is present: a whole section may be omitted on purpose.
+        // Report `Broken` only if a missing table's heading is present: a site may omit a whole section.
         let headings: Vec<_> = comparison.markdown.headings.iter().map(|(_, text)| words(text)).collect();
         let is_broken = missing.iter().any(|(table, percentage)| {
             *percentage >= CLEARLY_MISSING && headings.contains(&words(&table.heading))

@@ -42,7 +42,7 @@ const NAMES: [&str; 19] = [
     "twenty",
 ];
 
-/// A time of day or a relative time. Texts with one are skipped, because it differs between responses.
+/// A time of day or a relative time. Texts with a time are skipped, because it may change between responses.
 const CHANGES: &str = r"(?i)[0-9]:[0-9][0-9]|\b(?:ago|(?:vor|il y a|hace) [0-9]+)\b";
 
 /// A paragraph, or the cells of a table row, with its numbers in order.
