@@ -304,7 +304,7 @@ pub(super) fn store_regularly(views: &PageViews, store: &Store, disk: &DiskMonit
     }
 }
 
-/// The time to the next collection: [`INTERVAL`], or less before midnight.
+/// The time until the next collection: [`INTERVAL`], or less shortly before midnight.
 fn time_to_collection(now: &Zoned) -> Duration {
     let midnight = now.tomorrow().and_then(|tomorrow| tomorrow.start_of_day());
     let rest = midnight.map(|midnight| Duration::try_from(midnight.duration_since(now)).unwrap_or_default());

@@ -83,7 +83,7 @@ impl FormRequest<'_> {
                 }
                 Err(refusal) => (None, Err(refusal)),
             },
-            // Read the body of the refused request, because the page with the refusal shows the visitor's text.
+            // Read the body of the refused request, because the error page shows the visitor's text.
             Err(refusal @ FormRefusal::TooMany(_)) if wants_page => {
                 (self.read(body).await.ok(), Err(refusal))
             }

@@ -64,7 +64,7 @@ impl Setting {
         (&self.key.name, &self.raw)
     }
 
-    /// Whether the value comes from a file that a variable names, and the file has nothing but white space.
+    /// Whether the value comes from a file that a variable names, and the file contains only white space.
     pub(super) fn is_empty_file(&self) -> bool {
         let is_file = matches!(&self.origin, ValueOrigin::Environment(name) if name.ends_with("_FILE"));
         is_file && self.raw.as_text() == Some("")

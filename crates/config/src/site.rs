@@ -8,7 +8,7 @@ use frontdesk_site::{
     self as pages, BuildOptions, FooterGroup, FooterLink, PagesOptions, PublicationOptions, RulesDialect,
 };
 
-/// Reads `base_url`, which stands above the first table.
+/// Reads `base_url`, which comes before the first table in the file.
 pub(super) fn read_base_url(r: &mut Reader<'_>) -> String {
     r.get(
         deliveries("base_url").with_example("\"https://www.example.com\"").show_in_starter_file(),

@@ -157,7 +157,7 @@ pub(super) fn is_ligature(dom: &Dom, id: NodeId) -> bool {
 pub(super) fn begins_item(dom: &Dom, id: NodeId, is_block: impl Fn(NodeId) -> bool) -> bool {
     let is_for_screen_readers = |beside| dom.has_class_in(beside, FOR_SCREEN_READERS);
     let is_content = |node: &NodeId| !dom.is_blank(*node);
-    // Asciidoctor shows a checkbox with this class, which becomes the checkbox of the item.
+    // Asciidoctor shows the checkbox of a list item with this class. `checkbox_state` reads it.
     let is_checkbox = || dom.has_class(id, "fa-check-square-o") && dom.is_in(id, &[Tag::Li]);
     if dom.next_element(id).is_some_and(is_for_screen_readers) || is_checkbox() {
         return false;

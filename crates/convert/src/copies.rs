@@ -92,7 +92,7 @@ fn is_dark_variant(dom: &Dom, id: NodeId) -> bool {
     if dom.tag(id) != Tag::Img {
         return false;
     }
-    // The first image in an element without text.
+    // The first image in an element; `None` if the element has text.
     let only_image = |id| {
         let nodes: Vec<NodeId> = dom.subtree(id).take(8).collect();
         let is_text = |&d: &NodeId| dom.text(d).is_some_and(|text| !text.trim().is_empty());

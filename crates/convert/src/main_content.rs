@@ -176,7 +176,7 @@ fn isolate_explicit_region(dom: &mut Dom, body: NodeId) -> Option<NodeId> {
             let article = articles.first().copied().filter(|a| articles.len() == 1 && around.contains(a));
             let entry = around.iter().copied().find(|&a| article.is_none() && is_entry(dom, a));
             let region = article.or(entry).unwrap_or(*known);
-            // A tab of a product may have the class of an article's content.
+            // A tab on a product page may have the class of an article's content.
             let is_tab = dom.attribute(region, "role") == Some("tabpanel");
             if is_tab || has_other_content(dom, body, region) {
                 return None;

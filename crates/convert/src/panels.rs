@@ -250,7 +250,7 @@ fn is_panel(dom: &Dom, id: NodeId) -> bool {
         dom.tag(d).heading_level().is_some_and(|level| level > 1)
             || dom.attribute(d, "role") == Some("heading")
     };
-    // If more content follows in the section, the hidden block may be a state, such as an empty result.
+    // If more content follows in the section, the hidden block may be for one state only, such as no results.
     let ends_section = || {
         dom.next_element(id).is_none_or(|next| {
             dom.is_heading(next) || dom.tag(next) == dom.tag(before) && is_alike(dom, next, before)

@@ -84,7 +84,7 @@ impl NegotiationSurvey {
         let is_fresh = caches.fresh_refusal().is_none();
         let mut asker = Asker { client, url: &page.url, is_fresh };
         let mut survey = NegotiationSurvey::default();
-        // Send this `Accept` only with a cache-busting query: a cache might serve the Markdown to browsers.
+        // Send this `Accept` only with a cache-busting query, or a cache might give browsers the Markdown.
         let [cursor] = if is_fresh { asker.ask([&[CURSOR.accept]]).await } else { [None] };
         // If no request was sent, add no query to further URLs: `robots.txt` may forbid unknown queries.
         asker.is_fresh = cursor.is_some();

@@ -46,7 +46,7 @@ impl SmtpOptions {
             (SmtpPhase::Auth, SmtpErrorKind::Broken(_)) if said.starts_with(NO_LOGIN) => {
                 "The mail server takes no passwords: ask the mail provider for a server that does, or for one that knows this machine by its address."
             }
-            // Gmail and Exchange Online: the password may be right, but the account must permit it.
+            // For Gmail and Exchange Online: the password may be right, but the account must permit its use.
             (SmtpPhase::Auth, SmtpErrorKind::Refusal(code, _))
                 if *code == 534 || said.starts_with("5.7.139") =>
             {

@@ -14,7 +14,7 @@ const MAX_LINE_BYTES: usize = 1000;
 /// A complete reply, or the readable beginning of one.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct SmtpReply {
-    /// The reply code, from 200 to 599: the last one, if the lines have several with the same first digit.
+    /// The code of the reply, from 200 to 599. If its lines have different codes, the last one counts.
     pub code: u16,
     /// The text of each line, without the code. Octets that are not UTF-8 are replaced.
     pub lines: Vec<String>,

@@ -269,7 +269,7 @@ impl<S: Stream> Dialogue<S> {
         // A longer token must follow in a line of its own (RFC 4954 §4), which has a higher limit.
         let command = if command.len() > MAX_COMMAND_BYTES { "AUTH PLAIN" } else { &command };
         let reply = self.command(SmtpPhase::Auth, command, limit).await?;
-        // A server that has no token, or ignores the one in the command, requests it with a 334 reply.
+        // A server that got no token, or ignored the token in the command, requests it with a 334 reply.
         if reply.code == 334 { self.command(SmtpPhase::Auth, &token, limit).await } else { Ok(reply) }
     }
 
