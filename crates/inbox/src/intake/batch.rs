@@ -133,6 +133,7 @@ pub(crate) fn store(tx: &Transaction<'_>, batch: &ScreenedBatch) -> Result<Proce
     let latest = tx.server_time()?.map_or(i64::MAX, Timestamp::as_millisecond);
     let candidates: Vec<Candidate> = batch.iter().map(|screened| screened.candidate.clone()).collect();
     let to_millis = |age: Duration| i64::try_from(age.as_millis()).unwrap_or(i64::MAX);
+    // Nothing repeats a submission that is older than half of its retention period; see `MaxAges`.
     let half = |retention: Option<Duration>| retention.map_or(i64::MAX, |age| to_millis(age / 2));
     let own = options.form_retention.iter().map(|(form, age)| (form.as_str(), half(*age))).collect();
     let ages = MaxAges { window: to_millis(options.duplicate_window), lasting: half(options.retention), own };
@@ -140,6 +141,7 @@ pub(crate) fn store(tx: &Transaction<'_>, batch: &ScreenedBatch) -> Result<Proce
     let networks: BTreeSet<Hash> = candidates.iter().map(|candidate| candidate.network).collect();
     let (forms, networks) = tx.read_rates(&forms, networks)?;
     let mut rates = Rates { forms, networks, ..Rates::new(options.form_quota, &options.own_quotas, latest) };
+    // `decide` reads no database: it gets what the batch may repeat, and the rates, which it updates.
     let known = find_known(tx, &candidates, ages.window, channels)?;
     let decision = duplicates::decide(&candidates, known, &ages, &mut rates);
     let (mut new, mut repeats) = (Vec::new(), Vec::new());
@@ -152,6 +154,7 @@ pub(crate) fn store(tx: &Transaction<'_>, batch: &ScreenedBatch) -> Result<Proce
                     tracing::info!(%id, "stored a submission whose Idempotency-Key had already been used with different content");
                 }
                 let mut submission = screened.to_new_submission(*hold, *rank);
+                // If rspamd is asked, the deliveries are due later, so that it can answer first.
                 submission.delay = opinions.collect(&submission)?;
                 new.push(submission);
             }
@@ -386,7 +389,8 @@ fn acknowledge(
     Ok(fates)
 }
 
-/// Writes the changes to submissions that were repeated, including new submissions of this batch.
+/// Writes the changes to submissions that were repeated, including new submissions of this batch. A release
+/// may instead ask for a confirmation (see [`Transaction::release_at`]).
 fn apply_decision(
     tx: &Transaction<'_>,
     decision: &Decision,
@@ -403,6 +407,7 @@ fn apply_decision(
             tx.release_at(*id, eased.at.min(latest), channels)?;
         }
         tx.set_suspicious(*id, eased.is_suspicious)?;
+        // The rank of a submission that screening held says nothing about its network, so it is replaced.
         if eased.was_uncounted {
             tx.set_rank(*id, eased.rank)?;
         } else {

@@ -27,8 +27,8 @@ pub struct LinkToken {
 }
 
 impl LinkToken {
-    /// Creates and signs a token. `expires_at` is Unix time in milliseconds, and is rounded down to seconds. With
-    /// a time before 1970 or after 2106, the token has expired.
+    /// Creates and signs a token. `expires_at` is Unix time in milliseconds, and is rounded down to seconds.
+    /// With a time before 1970 or after 2106, the token has expired.
     pub(super) fn issue(secret: &Secret, submission: Uuid, expires_at: i64) -> LinkToken {
         let expires_at = u32::try_from(expires_at / 1000).unwrap_or_default();
         LinkToken { submission, expires_at, signature: secret.link(submission, expires_at) }
@@ -51,8 +51,8 @@ impl LinkToken {
         })
     }
 
-    /// Whether the server with this secret issued the token. The time that this takes does not depend on how
-    /// much of the signature is right.
+    /// Whether the server with this secret issued the token, which may have expired. The time that this takes
+    /// does not depend on how much of the signature is right.
     pub(super) fn is_genuine(&self, secret: &Secret) -> bool {
         let expected = secret.link(self.submission, self.expires_at);
         let difference = expected.iter().zip(&self.signature).fold(0, |all, (a, b)| all | (a ^ b));

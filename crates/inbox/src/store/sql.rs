@@ -124,7 +124,8 @@ impl dyn Sql + '_ {
         self.query(sql, values)?.iter().map(T::from_row).collect()
     }
 
-    /// The values of a query's only column. Fails if the query has several columns.
+    /// The values of a query's only column. Fails if the query has several columns, or if a value cannot be
+    /// read as a `T`. A null can be read only as an `Option`.
     pub(super) fn column<T: Read>(&self, sql: &str, values: &[Value<'_>]) -> Result<Vec<T>, StoreError> {
         self.query(sql, values)?.iter().map(Row::only).collect()
     }

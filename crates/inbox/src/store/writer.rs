@@ -291,8 +291,8 @@ impl WriterThread {
     }
 
     /// Checks an idle PostgreSQL server without writing to it, or that SQLite's files are still in place. If
-    /// they are not, or no database is open, makes a commit, which opens the database that is there now,
-    /// unless it is another inbox.
+    /// they are not, makes a commit, which opens the database that is there now, unless it is another inbox.
+    /// Does nothing if no database is open.
     fn probe(&mut self) -> Result<(), StoreError> {
         let is_in_place = match &mut self.database {
             Some(DatabaseWriter::Postgres(database)) => return database.check_writable(),

@@ -86,8 +86,8 @@ impl Deref for TestInbox {
     }
 }
 
-/// Chooses deliveries by rank and due time, within the capacity. Among ranks that differ only in how much the
-/// networks have sent, first attempts come before retries.
+/// Chooses deliveries by rank and due time, within the capacity and [`Candidates::high_volume`]. Among ranks
+/// that differ only in how much the networks have sent, first attempts come before retries.
 pub fn by_rank(request: &ClaimRequest, candidates: Candidates) -> Vec<DueDelivery> {
     let Candidates { mut due, mut high_volume } = candidates;
     let mut retries = request.capacity.retries;

@@ -58,8 +58,8 @@ pub struct PgConnection {
     /// Whether the server has sent a warning since the last check.
     warned: Arc<AtomicBool>,
     prepared: RefCell<HashMap<String, Statement>>,
-    /// The state of a connection through a pooler; `None` if none was found, or if the pooler gives each client a
-    /// session of its own.
+    /// The state of a connection through a pooler; `None` if none was found, or if the pooler gives each
+    /// client a session of its own.
     pooled: Option<Pooled>,
     _alive: oneshot::Sender<Infallible>,
 }
@@ -261,10 +261,10 @@ impl PgConnection {
         block_on_with_timeout(asked, patience).map(|done| done.is_ok())
     }
 
-    /// Begins or ends a transaction, or executes another statement without parameters. Behind a pooler, `BEGIN`
-    /// is sent together with the settings and the check of the registration ([`Pooled::begin`]): if one of
-    /// these fails, rolls the transaction back. After a timeout, the connection counts as in a transaction, and
-    /// the server may have one open.
+    /// Begins or ends a transaction, or executes another statement without parameters. Behind a pooler,
+    /// `BEGIN` is sent together with the settings and the check of the registration ([`Pooled::begin`]): if
+    /// one of these fails, rolls the transaction back. After a timeout, the connection counts as in a
+    /// transaction, and the server may have one open.
     fn control(&self, sql: &str) -> Result<(), StoreError> {
         let Some(pooled) = &self.pooled else { return self.run_statements(sql) };
         if sql.starts_with("BEGIN") {

@@ -13,8 +13,8 @@ use super::{FromRow as _, from_row, values};
 use crate::store::error::StoreError;
 use frontdesk_limits::source::RefusedRequests;
 
-/// The maximum number of rows per day, one per source and form. Beyond that, all new sources share one row
-/// per form.
+/// The maximum number of rows of the table `pressure` per day, one per source and form. Beyond that, all new
+/// sources share one row per form.
 const MOST_A_DAY: i64 = 10_000;
 /// Selects the submissions that an operator released.
 const RELEASED: &str = "submission.id IN (SELECT submission FROM operator_log WHERE action = 'release')";
@@ -64,7 +64,7 @@ impl Transaction<'_> {
 pub struct Abuse {
     pub submissions: usize,
     /// The number of submissions that were held by screening or because of a flood, including those that
-    /// were released since.
+    /// were released since; see [`Screening::withheld`](crate::submission::Screening::withheld).
     pub held: usize,
     /// The number of submissions in `held` that operators released, also if the release undid a mark of spam
     /// or ended an operator's own hold. Those that a repeat or the end of a flood released do not count.
@@ -137,6 +137,8 @@ impl InboxReader {
             // Ids begin with the time of arrival, so a condition on the id narrows the search.
             let first = first_id_at(since);
             let most = i64::try_from(most).unwrap_or(i64::MAX);
+            // `withheld` stays 1 after a release. In `pressure`, the empty source stands for all sources that
+            // are not counted individually.
             let kept = format!(
                 "SELECT count(*) AS submissions, coalesce(sum(withheld), 0) AS held,
                     count(CASE WHEN withheld = 1 AND {RELEASED} THEN 1 END) AS released

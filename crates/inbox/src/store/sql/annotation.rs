@@ -114,8 +114,8 @@ impl Editor {
 
     /// Records that the user replied to the visitor, or that no user did. A later reply replaces an earlier
     /// one, unless it is the same user's within a minute, because a browser may report one click twice. A
-    /// reply teaches screening like [`Editor::set_done`]; without one, the submission loses that lesson,
-    /// unless it is done.
+    /// reply teaches screening like [`Editor::set_done`], even if it is `Unchanged`; without one, the
+    /// submission loses that lesson, unless it is done.
     pub fn set_replied(
         &mut self,
         id: Uuid,

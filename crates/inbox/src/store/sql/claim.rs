@@ -84,6 +84,7 @@ impl Transaction<'_> {
                     continue;
                 }
             } else if let Some(pace) = pace.as_mut().filter(|_| found.is_paced()) {
+                // Only first attempts for high-volume networks are paced.
                 pace.count_message();
             }
             claimed.extend(begin_attempt(tx, found, now, lease)?);

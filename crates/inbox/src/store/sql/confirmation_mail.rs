@@ -46,7 +46,7 @@ pub enum LinkState {
 
 impl Transaction<'_> {
     /// The state of a link. Changes nothing. A link that has not expired is also open if the operator has
-    /// released the entry.
+    /// released the entry; one that has expired is confirmed if the address is.
     pub fn link_state(&self, token: &LinkToken, now: Timestamp) -> Result<LinkState, StoreError> {
         if !token.is_genuine(self.secret) {
             return Ok(LinkState::Unknown);
@@ -206,6 +206,7 @@ impl Transaction<'_> {
             set_reason(tx, id, UNCONFIRMED)?;
         }
         match fate {
+            // The mail stays due. The caller queues no more mails of the same class.
             MailFate::OverLimit { limit: MailLimit::All, .. } => {}
             MailFate::OverLimit { limit, room_at } => self.put_off(entry, limit, room_at, now, rule)?,
             // No confirmation email is permitted for this entry, so only the operator can release it.
@@ -272,6 +273,7 @@ impl Transaction<'_> {
         Ok(())
     }
 
+    /// Whether a mail for an entry has been delivered to its visitor.
     fn has_sent(&self, mail: VisitorMail, id: Uuid) -> Result<bool, StoreError> {
         let sent = "SELECT 1 FROM delivery WHERE submission = ?1 AND channel = ?2 AND state = 'delivered'";
         self.sql.exists(sent, values![id, mail.name()])

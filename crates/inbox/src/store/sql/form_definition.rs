@@ -73,8 +73,8 @@ pub(super) fn all(sql: &dyn Sql) -> Result<Vec<&'static Form>, StoreError> {
     Ok(found)
 }
 
-/// The definition with this id; `None` if it is not stored, or if this version cannot read it. Remembers what
-/// it has read until the process ends.
+/// The definition with this id; `None` if it is not stored, or if this version cannot read it. Remembers
+/// stored definitions, readable or not, until the process ends.
 fn read(sql: &dyn Sql, id: DefinitionId) -> Result<Option<&'static Form>, StoreError> {
     if let Some(form) = READ.read().unwrap_or_else(PoisonError::into_inner).get(&id) {
         return Ok(*form);

@@ -436,7 +436,8 @@ impl Editor {
     }
 
     /// Commits one of many changes, with retries ([`Editor::commit_with_retries`]). With SQLite, then sleeps
-    /// for twice as long as the change took, so that other processes can write.
+    /// for twice as long as the change took, so that other processes can write. Notifies
+    /// no process by itself.
     fn commit_step<T>(&self, change: impl Fn(&dyn Sql) -> Result<T, StoreError>) -> Result<T, StoreError> {
         let mut has_lock_since = Instant::now();
         let done = self.commit_with_retries(|tx| {
@@ -472,11 +473,13 @@ impl Editor {
                 emptied => break emptied,
             }
         };
+        // `truncate_wal` has set the timeout to zero.
         sqlite::set_lock_timeout(&*self.sql, LOCK_TIMEOUT)?;
         Ok(Erased { is_wiped: emptied?, ..erased })
     }
 
-    /// Commits a change (see [`Editor::commit_with_retries`]), and notifies the server.
+    /// Commits a change (see [`Editor::commit_with_retries`]), and notifies the server, even if nothing has
+    /// changed.
     pub(super) fn commit_and_notify<T>(
         &self,
         change: impl Fn(&dyn Sql) -> Result<T, StoreError>,

@@ -325,10 +325,10 @@ impl Transaction<'_> {
     }
 
     /// Inserts submissions and their deliveries for those of the `channels` that get them ([`choose`], for
-    /// which an encrypted submission has no fields), and returns the number of deliveries. Deliveries are due
-    /// on arrival or after a delay, unless their submission is held. Asks for the confirmation of an address
-    /// if the submission is held for it. `latest` is the current time by the database's clock, in
-    /// milliseconds.
+    /// which an encrypted submission has no fields), and returns the number of deliveries, held ones included.
+    /// Deliveries are due on arrival or after a delay, unless their submission is held. Begins the wait for
+    /// the confirmation of an address if the submission is held for it; the mail that asks is queued later.
+    /// `latest` is the current time by the database's clock, in milliseconds.
     pub fn insert_submissions(
         &self,
         new: &[NewSubmission<'_>],

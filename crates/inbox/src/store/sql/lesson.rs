@@ -72,6 +72,7 @@ fn version(sql: &dyn Sql) -> Result<u128, StoreError> {
     Ok(u128::from_be_bytes(bytes))
 }
 
+/// Replaces the version of the lessons, so that servers read them again.
 fn note_change(tx: &dyn Sql) -> Result<(), StoreError> {
     store_meta(tx, VERSION, Uuid::now_v7().as_bytes())
 }
@@ -213,6 +214,7 @@ fn insert(tx: &dyn Sql, teacher: Teacher<'_>, row: &Row, taught: Teaching) -> Re
     let id: [u8; 16] = row.get("id")?;
     let is_flood = reasons.iter().any(|reason| reason.signal == Signal::FormRate);
     let is_held = row.get::<bool>("withheld")? && !is_flood;
+    // What screening did: 0 delivered the submission, 1 marked it, 2 held it.
     let judged = if is_held { 2 } else { row.get::<i64>("suspicious")? };
     tx.execute(
         insert,

@@ -69,9 +69,9 @@ impl Editor {
         })
     }
 
-    /// Replaces the text of one of the user's own notes; an empty text removes the note. Changes nothing if
-    /// the submission has no such note or if another user wrote it. Fails with [`StoreError::NoteTooLong`]
-    /// like [`Editor::add_note`].
+    /// Replaces the text of one of the user's own notes, and its time by `now`; an empty text removes the
+    /// note. Changes nothing if the submission has no such note, if another user wrote it, or if it has this
+    /// text already. Cleans the text and fails with [`StoreError::NoteTooLong`] like [`Editor::add_note`].
     pub fn edit_note(
         &mut self,
         submission: Uuid,

@@ -35,7 +35,8 @@ impl Transaction<'_> {
     /// Adds nothing to a submission that is marked as spam, was released, or is held for another reason than
     /// a missing confirmation.
     ///
-    /// Makes the deliveries and the mail that waited for the opinion due, also without one.
+    /// Makes the deliveries and the mail that still wait for the opinion due, also without one: those not
+    /// tried yet whose due time has not been changed since the request.
     pub fn record_opinion(
         &self,
         request: &OpinionRequest,

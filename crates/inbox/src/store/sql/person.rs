@@ -21,7 +21,8 @@ pub struct PersonSummary {
     pub first_at: Timestamp,
 }
 
-/// A subquery for the distinct ids of the submissions with the address hash `?1`.
+/// A subquery for the distinct ids of the submissions with the address hash `?1`, processed or not. Finds the
+/// hash of any address of a submission, not only of the first one.
 pub(super) fn ids(dialect: Dialect) -> &'static str {
     match dialect {
         Dialect::Sqlite => {

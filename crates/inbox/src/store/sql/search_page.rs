@@ -240,6 +240,7 @@ impl InboxReader {
             filter.before = Some(last);
             if page.submissions.len() == size || stopped_at.is_some() || is_over() {
                 let is_full = page.submissions.len() == size;
+                // If that cannot be read, let the list continue.
                 page.next = Some(last).filter(|_| self.has_any(&filter).unwrap_or(true));
                 page.is_partial = !is_full && page.next.is_some();
                 return Ok(page);

@@ -49,6 +49,7 @@ impl SearchText {
         self.are_in_folded(fields, &comparable(notes))
     }
 
+    /// Like [`SearchText::are_in`], for notes that `comparable` has converted already.
     fn are_in_folded(&self, fields: &[(String, FieldValue)], notes: &str) -> bool {
         let texts: Vec<String> = fields.iter().map(|(_, value)| comparable(&value.display())).collect();
         let is_found = |word: &str| notes.contains(word) || texts.iter().any(|text| text.contains(word));

@@ -52,8 +52,8 @@ pub struct Queue {
     pub set_aside: usize,
     /// Held submissions, except those whose address is not confirmed.
     pub held: usize,
-    /// Entries whose visitors have not been asked to confirm their addresses yet, because of a
-    /// limit of mails to visitors or because the address has had a mail within a day.
+    /// Entries whose first confirmation mail is not queued yet, for example because of a limit of mails to
+    /// visitors or because the address has had a mail within a day.
     pub unasked: usize,
     /// The earliest due time of a first confirmation mail that is not queued yet.
     pub unasked_since: Option<Timestamp>,

@@ -89,8 +89,9 @@ pub struct Filter {
     pub limit: Option<usize>,
 }
 
-/// A filter's SQL condition on `accepted s`, and the values of its parameters, which are numbered from `?1`. Ignores the filter's limit. A
-/// submission that is not processed yet counts as unread, and as neither held, done nor spam.
+/// A filter's SQL condition on `accepted s`, and the values of its parameters, which are numbered from `?1`.
+/// Ignores the filter's limit. A submission that is not processed yet counts as unread, and as neither held,
+/// done nor spam.
 pub(super) fn filter_condition(filter: &Filter) -> (String, Vec<Cell>) {
     let mut values: Vec<Cell> = Vec::new();
     let mut parts = vec!["TRUE".to_owned()];

@@ -140,6 +140,7 @@ impl Transaction<'_> {
     pub fn advance_time(&self, name: &str, at: Timestamp, latest: Timestamp) -> Result<bool, StoreError> {
         let advance = "INSERT INTO meta (name, value) VALUES (?1, ?2) ON CONFLICT (name)
              DO UPDATE SET value = excluded.value WHERE meta.value < excluded.value OR meta.value > ?3";
+        // Big-endian bytes sort in the same order as the times, except for times before 1970.
         let [at, latest] = [at, latest].map(|at| at.as_millisecond().to_be_bytes());
         Ok(self.sql.execute(advance, values![name, at, latest])? == 1)
     }

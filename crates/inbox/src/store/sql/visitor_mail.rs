@@ -200,8 +200,9 @@ impl Transaction<'_> {
 
     /// Removes what mails to visitors no longer need: mailboxes that had a mail more than a day ago, limits
     /// that are not used at all, and mails that have been waiting for a day although no channel sends them
-    /// any more. Also repairs times that were written before the clock was set back. Each step removes up to
-    /// 200 rows. Returns whether there may be more.
+    /// any more. If the clock was set back, also removes mailboxes and limits whose times are too far in the
+    /// future, and makes such confirmation mails due. Each step removes up to 200 rows. Returns whether there
+    /// may be more to remove.
     pub fn tidy_visitor_mails(&self, now: Timestamp, channels: &[Route]) -> Result<bool, StoreError> {
         let (tx, now) = (self.sql, self.to_database_time(now).as_millisecond());
         let lock = tx.dialect().skip_locked_clause();

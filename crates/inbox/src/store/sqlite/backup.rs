@@ -146,7 +146,8 @@ struct Contents {
     newest: Option<Timestamp>,
 }
 
-/// Copies a snapshot of the inbox at `source` to `partial`, and verifies that every row was copied.
+/// Copies a snapshot of the inbox at `source` to `partial`, without a recorded digest, and verifies that every
+/// other row was copied. Returns the contents of `source`.
 fn copy_database(source: &Path, partial: &PartialFile) -> Result<Contents> {
     let snapshot = PartialFile::create_locked(&partial.path, "-snapshot")?;
     let source_connection = open_inbox(source)?;
