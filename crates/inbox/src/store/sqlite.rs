@@ -110,7 +110,7 @@ impl SqliteWriter {
 
     /// See `DatabaseWriter::commit`. A failed commit may have reached the disk, and may take effect when the
     /// database is reopened. The next successful transaction removes its submissions. Notifies listeners if
-    /// any row has changed.
+    /// any row was written, even with the same values.
     pub(super) fn commit(
         &mut self,
         jobs: &[Accepting],
@@ -147,12 +147,12 @@ impl SqliteWriter {
         intake::append(&*transaction, &self.secret, &mut definitions, jobs, &accepted)?;
         let changing = Transaction { sql: &*transaction, secret: &self.secret, ahead: SignedDuration::ZERO };
         transaction::apply_changes(&changing, changes, apply)?;
-        let sure = unresolved.len();
+        let earlier = unresolved.len();
         unresolved.extend(accepted.iter().map(|id| UnresolvedCommit { id: *id, backend: None }));
         if let Err(error) = transaction.commit().map_err(StoreError::from) {
             // If the disk was full or the database was locked, the commit has not taken effect.
             if matches!(error, StoreError::Full | StoreError::Locked) {
-                unresolved.truncate(sure);
+                unresolved.truncate(earlier);
             }
             return Err(error);
         }

@@ -187,7 +187,8 @@ fn date_of(day: i64) -> Result<Date, StoreError> {
 }
 
 impl InboxReader {
-    /// The annotations of these submissions. Submissions that are not processed yet have no entry.
+    /// The annotations of these submissions. Submissions that are not processed yet, or that do not exist,
+    /// have no entry.
     pub fn annotations(&self, ids: &[Uuid]) -> Result<HashMap<Uuid, Annotation>, StoreError> {
         let mut keys: Vec<[u8; 16]> = ids.iter().map(|id| id.into_bytes()).collect();
         keys.sort_unstable();

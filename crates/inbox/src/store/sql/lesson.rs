@@ -214,7 +214,7 @@ fn insert(tx: &dyn Sql, teacher: Teacher<'_>, row: &Row, taught: Teaching) -> Re
     let id: [u8; 16] = row.get("id")?;
     let is_flood = reasons.iter().any(|reason| reason.signal == Signal::FormRate);
     let is_held = row.get::<bool>("withheld")? && !is_flood;
-    // What screening did: 0 delivered the submission, 1 marked it, 2 held it.
+    // The verdict of screening: 0 if it delivered the submission, 1 if it marked it, 2 if it held it.
     let judged = if is_held { 2 } else { row.get::<i64>("suspicious")? };
     tx.execute(
         insert,

@@ -12,8 +12,8 @@ use crate::store::error::StoreError;
 use crate::submission::Submission;
 
 impl InboxReader {
-    /// Lists submissions, newest first, and reads the first page at once. May miss submissions that arrive
-    /// while the list is being read.
+    /// Lists submissions, newest first and up to the filter's limit, and reads the first page at once. May
+    /// miss submissions that arrive while the list is being read.
     pub fn list(&self, filter: &Filter) -> Result<Listing<'_>, StoreError> {
         let mut listing = Listing {
             reader: self,

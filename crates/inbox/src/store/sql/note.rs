@@ -96,7 +96,8 @@ impl Editor {
 from_row! { Note { id, at, user, text } }
 
 impl InboxReader {
-    /// The notes on these submissions, oldest first. Submissions without notes have no entry.
+    /// The notes on these submissions, which must be distinct, oldest first. Submissions without notes have
+    /// no entry.
     pub fn notes(&self, submissions: &[Uuid]) -> Result<HashMap<Uuid, Vec<Note>>, StoreError> {
         let mut keys: Vec<[u8; 16]> = submissions.iter().map(|id| id.into_bytes()).collect();
         keys.sort_unstable();

@@ -152,7 +152,8 @@ pub struct DailyCount {
 }
 
 impl InboxReader {
-    /// Counts all submissions by day in this time zone, form and status, sorted in that order.
+    /// Counts all submissions by day in this time zone, form and status, sorted in that order. Before 2020
+    /// and after 2060, days have a fixed offset from UTC.
     pub fn daily_counts(&self, zone: &TimeZone) -> Result<Vec<DailyCount>, StoreError> {
         let counts = format!(
             "SELECT (received_at + {}) / {DAY_IN_MILLISECONDS} AS day, form, {STATUS} AS status, count(*) AS count

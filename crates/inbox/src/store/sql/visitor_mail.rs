@@ -80,9 +80,10 @@ struct MailCharge {
 }
 
 impl Transaction<'_> {
-    /// Queues a mail to a visitor and counts it towards the limits. Does neither if no rule permits the mail,
-    /// a limit is used up, or the mailbox has had such a mail within a day. Records when [`MailLimit::All`]
-    /// is used up. Resets an existing delivery of this mail for the submission, even one that is delivered.
+    /// Queues a mail to a visitor and counts it towards the limits, at the time at which it is due. Does
+    /// neither if no rule permits the mail, a limit is used up, or the mailbox has had such a mail within a
+    /// day. Records when [`MailLimit::All`] is used up. Resets an existing delivery of this mail for the
+    /// submission, even one that is delivered.
     pub fn queue_visitor_mail(
         &self,
         request: &MailRequest<'_>,

@@ -146,8 +146,8 @@ struct Contents {
     newest: Option<Timestamp>,
 }
 
-/// Copies a snapshot of the inbox at `source` to `partial`, without a recorded digest, and verifies that every
-/// other row was copied. Returns the contents of `source`.
+/// Copies a snapshot of the inbox at `source` to `partial`, without a recorded digest, and verifies that
+/// every other row was copied. Returns the contents of `source`.
 fn copy_database(source: &Path, partial: &PartialFile) -> Result<Contents> {
     let snapshot = PartialFile::create_locked(&partial.path, "-snapshot")?;
     let source_connection = open_inbox(source)?;
@@ -328,8 +328,8 @@ fn refuse_occupied(database: &Path) -> Result<()> {
 /// that kept its name into the new database. `None` if there is neither an inbox nor a log.
 fn keep_replaced_inbox(database: &Path, now: Timestamp) -> Result<Option<PathBuf>> {
     let kept = with_suffix(database, &format!("{KEPT}{}", now.strftime("%Y%m%dT%H%M%SZ")));
-    let there = path_exists(database)?;
-    if there {
+    let has_inbox = path_exists(database)?;
+    if has_inbox {
         if path_exists(&kept)? {
             return Err(BackupError::Exists(kept));
         }
@@ -351,7 +351,7 @@ fn keep_replaced_inbox(database: &Path, now: Timestamp) -> Result<Option<PathBuf
         }
     }
     sync_parent_folder(database)?;
-    Ok((there || has_log).then_some(kept))
+    Ok((has_inbox || has_log).then_some(kept))
 }
 
 /// Copies the log into the database, and removes the log. Fails with [`StoreError::Locked`] if another

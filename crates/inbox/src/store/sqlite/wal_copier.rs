@@ -32,7 +32,8 @@ const MAX_PASSES: usize = 8;
 /// the copier's connection is not the last one to close: the last connection removes the log.
 pub(crate) struct Copier {
     path: PathBuf,
-    many: u64,
+    /// The number of changed rows after which the log is copied.
+    copies_after: u64,
     /// The number of rows changed since the log was last copied.
     changes: u64,
     /// The thread that copies the log, if it is running. If it cannot be started, SQLite copies the log a
@@ -46,9 +47,9 @@ impl Copier {
         Copier::with_threshold(COPY_AFTER_ROWS, path)
     }
 
-    /// Creates a copier that starts to copy the log once at least `many` rows have changed.
-    fn with_threshold(many: u64, path: &Path) -> Copier {
-        Copier { path: path.to_owned(), many, changes: 0, thread: None, stop: Arc::default() }
+    /// Creates a copier that starts to copy the log once at least `copies_after` rows have changed.
+    fn with_threshold(copies_after: u64, path: &Path) -> Copier {
+        Copier { path: path.to_owned(), copies_after, changes: 0, thread: None, stop: Arc::default() }
     }
 
     /// True from the start of the copying thread until [`Self::after_commit`] returns true.
@@ -73,7 +74,7 @@ impl Copier {
             return true;
         }
         self.changes += changes;
-        if self.changes >= self.many {
+        if self.changes >= self.copies_after {
             let (path, files, stop) = (self.path.clone(), files(), Arc::clone(&self.stop));
             // Ignore errors here: the writer encounters and reports the same ones.
             let copy = move || drop(copy_log(&path, files, &stop));
