@@ -311,7 +311,7 @@ impl WorkerLoop {
         channels.filter(|(options, _)| !is_visitor_channel(&options.name)).collect()
     }
 
-    /// Creates the maintenance with the current options and channels.
+    /// Creates a [`Maintenance`] with the current options and the channels to the team.
     fn maintenance(&self) -> Maintenance {
         // Maintenance sends the digest, which goes only to the team.
         let channels = self.team_channels().into_iter().map(|(options, channel)| (options.name, channel));

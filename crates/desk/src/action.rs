@@ -102,7 +102,7 @@ fn undoing(code: &str) -> Option<&'static str> {
 pub(super) struct Removal {
     /// Whether to remove all data from the submission's address, instead of only this submission.
     pub(super) is_erasure: bool,
-    /// Whether the operator has seen what is removed.
+    /// Whether the operator has confirmed the removal. If not, a page shows what it would remove.
     pub(super) is_confirmed: bool,
 }
 
@@ -167,7 +167,7 @@ struct Applied {
     /// The changes that the notice counts: the code of each, and the submission. Results such as `unchanged`
     /// are left out, and so are changes of notes, follow-ups and replies.
     done: Vec<(&'static str, Uuid)>,
-    /// The annotations before the change.
+    /// The annotations that the submissions had before the change, by submission id. Used to undo the change.
     before: HashMap<Uuid, Annotation>,
 }
 
@@ -223,7 +223,7 @@ fn apply(
 ) -> Result<&'static str, StoreError> {
     let (id, now) = (submission.id, request.clock.now);
     let channels = &*request.inbox.store.channels.load_full();
-    // `Missing` also means that a submission has not been processed yet; this one existed just before.
+    // The submission existed a moment ago, so `Missing` means here that it has not been processed yet.
     let annotated = |code: &'static str, annotated: Annotated| match annotated {
         Annotated::Changed => code,
         Annotated::Unchanged => "unchanged",

@@ -29,7 +29,7 @@ pub(super) enum WorkChange {
     SetReplied(bool),
 }
 
-/// The day to come back to a submission.
+/// The follow-up day that a form sets for a submission.
 pub(super) enum FollowUp {
     /// The day that is this many days after today.
     Days(i32),

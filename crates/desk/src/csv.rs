@@ -33,7 +33,7 @@ pub fn write<E: From<std::io::Error>>(
     to_terminal: bool,
     out: &mut dyn Write,
 ) -> Result<usize, E> {
-    // Names of members in the JSON format. `_reasons` and `_notes` are lists in JSON and single texts in CSV.
+    // The columns that `all` adds, named like the members in JSON. A list in JSON is a single text in CSV.
     const OTHERS: [&str; 12] = [
         "_repeats",
         "_source",

@@ -161,7 +161,7 @@ fn is_own_host(host: &str, listen: Option<&Address>, names: &[HostName]) -> bool
     name == "localhost" || names.iter().any(|own| own.0 == name)
 }
 
-/// Whether a text has one to five digits; false without a text.
+/// Whether `text` is present and consists of one to five digits.
 fn is_port(text: Option<&str>) -> bool {
     text.is_some_and(|text| (1..=5).contains(&text.len()) && text.bytes().all(|byte| byte.is_ascii_digit()))
 }

@@ -111,7 +111,7 @@ impl ListQuery {
         }
     }
 
-    /// The same list, but from its beginning.
+    /// The first page of this list: the query without its position.
     #[must_use]
     pub(super) fn first_page(&self) -> ListQuery {
         ListQuery { before: None, is_in_signups: false, ..self.clone() }

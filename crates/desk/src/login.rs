@@ -208,7 +208,7 @@ impl Visit {
             reply.headers_mut().insert(http::header::RETRY_AFTER, HeaderValue::from_static("600"));
             return Ok(reply);
         }
-        // Keep the browser's cookie. With another one, the link of an earlier request would no longer work.
+        // Keep the browser's cookie: a new one would invalidate the link of an earlier request.
         let browser = self.browser().map_or_else(SecretToken::generate, Ok)?;
         let mut reply = self.login_page(StatusCode::OK, context! { is_sent => true });
         set_cookie(&mut reply, self.cookies().login(&browser));

@@ -91,7 +91,7 @@ impl ReplyTemplate {
         let fixed: usize = pieces.iter().flatten().map(String::len).sum();
         let quotes = pieces.iter().filter(|piece| piece.is_none()).count().max(1);
         let left = limit.checked_sub(fixed)? / quotes;
-        // The text for each `None` in `pieces`, which stands for a placeholder `{quote}`.
+        // The text that replaces each placeholder `{quote}`, which is a `None` in `pieces`.
         let quote = submission.preview().map(|message| quote_lines(&message, left)).unwrap_or_default();
         Some(pieces.into_iter().map(|piece| piece.unwrap_or_else(|| quote.clone())).collect())
     }

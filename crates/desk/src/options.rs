@@ -50,7 +50,7 @@ pub struct DeskOptions {
     pub login_mail: Option<SmtpOptions>,
     /// The channels through which test messages can be sent.
     pub channels: Vec<ChannelOptions>,
-    /// Whether visitors of any form confirm their addresses, so that lists offer the unconfirmed submissions.
+    /// Whether any form asks visitors to confirm an address, so that lists offer unconfirmed submissions.
     pub confirms_addresses: bool,
     /// The texts of replies, by form, for the forms that configure one.
     pub replies: BTreeMap<String, ReplyTemplate>,
@@ -74,7 +74,7 @@ impl DeskOptions {
         self.lexicon.clone().unwrap_or_else(Lexicon::built_in)
     }
 
-    /// The configured users, if there cannot be other users. Empty if a proxy names users.
+    /// The configured users. Empty if a proxy names the users, because it may also name others.
     pub fn only_users(&self) -> &[User] {
         if self.user_header.is_some() { &[] } else { &self.users }
     }

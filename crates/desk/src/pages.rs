@@ -98,7 +98,7 @@ impl<'a> PageRequest<'a> {
         })
     }
 
-    /// Renders a template with `values` and the values that every page needs. Reads both over one connection.
+    /// Renders a template with `values` and the values that every page shares, read over one connection.
     pub(super) fn render(
         &self,
         template: &str,

@@ -52,7 +52,7 @@ impl PageRequest<'_> {
         format!("{name} wrote {}{since} {month}", times(summary.submissions))
     }
 
-    /// The template values of rows as in a list, with the notes of each submission.
+    /// The template values of a person's submissions: the values of a list's row, and the notes.
     fn person_rows(
         &self,
         reader: &InboxReader,

@@ -15,7 +15,7 @@ const MAX_GREETING_WORDS: usize = 5;
 /// Maximum length of a closing line such as `Best regards`, in characters.
 const MAX_CLOSING: usize = 40;
 
-/// The words with which greetings begin, in the languages of the interface and some other languages.
+/// The words that begin a greeting, in the languages of the interface and some other languages.
 static GREETINGS: LazyLock<Vec<String>> = LazyLock::new(|| {
     folded_all(&[
         "hello",

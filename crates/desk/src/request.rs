@@ -54,7 +54,7 @@ pub(super) fn encode(text: &str) -> String {
     utf8_percent_encode(text, RESERVED).to_string()
 }
 
-/// Reads a form of limited size. `None` if it is too long, too slow, broken or of another type.
+/// Reads a URL-encoded form. `None` for another media type, or if the form is too long, too slow or broken.
 pub(super) async fn read_form(headers: &HeaderMap, body: &mut RequestBody) -> Option<Pairs> {
     let media_type = headers.get(CONTENT_TYPE).and_then(|value| value.to_str().ok()).unwrap_or_default();
     let essence = media_type.split(';').next().unwrap_or_default().trim();

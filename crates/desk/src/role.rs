@@ -2,7 +2,7 @@
 
 use std::fmt;
 
-/// A user's permissions. Each role includes those before it.
+/// A user's permissions. Each role includes the permissions of the roles before it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Role {
     /// May read, search and export submissions.

@@ -41,7 +41,7 @@ pub(super) struct DeskState {
     pub(super) login_sources: LoginSources,
     /// Limits the mails that are sent at a time.
     pub(super) login_mails: Arc<Semaphore>,
-    /// The options for which the sessions of removed users have been ended or are being ended.
+    /// The options for which sessions of removed users were last ended, so that each reload ends them once.
     pub(super) known_options: Mutex<Option<Weak<DeskOptions>>>,
     pub(super) readers: Readers,
     pub(super) templates: Templates,

@@ -189,11 +189,11 @@ impl PageViews {
         let first = period.first();
         let has_previous = period.previous_start >= today.saturating_sub((VIEW_DAYS - 1).days());
         let wanted = if has_previous { period.previous_start } else { first };
-        // Later than `wanted` if that would be too many counts.
+        // If the inbox has too many counts from `wanted` on, begin on a later day.
         let from = reader.first_view_day(wanted, MAX_VIEW_COUNTS)?;
         let filter = ViewFilter {
             from,
-            // After the clock was set back, the inbox has counts of later days.
+            // Leave out later days, which have counts if the clock was set back.
             until: period.bounds.last().copied(),
             page: None,
             ai_agents: &request.options.ai_agents,
@@ -393,7 +393,7 @@ fn conversion_rows(form_pages: &[String], sources: &LeadCounts, views: &PageView
         .collect()
 }
 
-/// The leads per hundred views, such as `2.5 %`. `None` with fewer views than [`MIN_VIEWS`] or than leads.
+/// The leads per hundred views, such as `2.5 %`. `None` below [`MIN_VIEWS`], or if leads outnumber views.
 fn rate(leads: usize, views: usize) -> Option<String> {
     let thousandths = (leads * 2000 / views.max(1)).div_ceil(2);
     (views >= MIN_VIEWS && leads <= views).then(|| format!("{}.{} %", thousandths / 10, thousandths % 10))

@@ -19,7 +19,7 @@ pub enum Severity {
     Error,
 }
 
-/// A fault in the configuration or the content. Sorted by its place, then by the other fields.
+/// A fault in the configuration or the content. Faults sort by place, then by the other fields.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Serialize)]
 pub struct Fault {
     /// The file, relative to the site's folder or the build; or the name of an environment variable or a

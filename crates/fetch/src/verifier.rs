@@ -82,7 +82,7 @@ fn is_about_issuer(error: &Error) -> bool {
     }
 }
 
-/// Whether a certificate was refused because it is for no name at all.
+/// Whether a certificate was refused because it contains no names at all.
 fn has_no_name(error: &Error) -> bool {
     use CertificateError::NotValidForNameContext;
     matches!(error, Error::InvalidCertificate(NotValidForNameContext { presented, .. }) if presented.is_empty())

@@ -34,7 +34,7 @@ const MAGIC: &[u8] = b"frontdesk encodings 2\n";
 /// two seconds per megabyte.
 const MAX_STRONG: usize = 512 << 10;
 
-/// Replaces the length of an encoding in a cache file if the encoding is not smaller than the body.
+/// Written to a cache file instead of an encoding's length if the encoding is not smaller than the body.
 const NOT_WORTH_SENDING: u32 = u32::MAX;
 
 impl Encodings {

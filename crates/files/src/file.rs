@@ -274,7 +274,7 @@ impl File {
         self.prepared_body(encoding).unwrap_or(&self.identity)
     }
 
-    /// `None` for identity, and for an encoding that is not prepared or not worth sending.
+    /// The body in this encoding. `None` for identity, or if the encoding is missing or not worth sending.
     fn prepared_body(&self, encoding: Encoding) -> Option<&EncodedBody> {
         let slot = Encoding::PREFERENCE.iter().position(|candidate| *candidate == encoding)?;
         self.encoded[slot].get()?.as_ref()

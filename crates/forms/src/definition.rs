@@ -15,7 +15,7 @@ use serde::{Deserialize, Deserializer, Serialize};
 
 pub use read::{FormFile, MAX_FIELDS, RESERVED_FIELDS, is_form_name};
 
-/// A text of a definition, which lives as long as the process.
+/// A string of a form definition. It is interned, so it lives as long as the process.
 pub type Interned = &'static str;
 
 /// The type of a field's values.
@@ -61,7 +61,7 @@ impl FieldKind {
         ("hidden", FieldKind::Hidden),
     ];
 
-    /// Whether visitors write the value, so that it has a maximum length.
+    /// Whether visitors write the value as free text, which has a maximum length.
     pub const fn is_written(self) -> bool {
         use FieldKind::{Email, Multiline, Tel, Text, Url};
         matches!(self, Text | Multiline | Email | Tel | Url)

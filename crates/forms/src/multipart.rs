@@ -22,7 +22,7 @@ pub(super) struct Part<'a> {
     pub name: &'a [u8],
     /// The value. Its transfer encoding and `charset` are decoded, unless the part is a file.
     pub value: Cow<'a, [u8]>,
-    /// Whether the value was converted from the encoding that its `charset` names, so that it is UTF-8.
+    /// Whether the value was converted to UTF-8 from the encoding that its `charset` names.
     pub is_converted: bool,
     /// Whether the part is a file that the visitor selected. A field for files without a selection is an
     /// empty text.

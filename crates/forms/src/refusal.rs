@@ -28,7 +28,7 @@ const WORDS: &[&str] = &[
     "khong", "menolak", "tolak", "असहमत", "नहीं", "いいえ", "否", "거부", "거절", "아뇨", "아니오", "아니요",
 ];
 
-/// Texts that refuse a consent alone or before a punctuation mark, but may begin an assent.
+/// Texts that refuse consent if nothing or punctuation follows. A longer text that begins so may agree.
 #[rustfmt::skip]
 const ALONE: &[&str] = &[
     "-", "–", "—", "[]", "{}", "✗", "✘", "❌", "ei", "ez", "kein", "keine", "không", "nem", "nu", "opt out", "opt-out",
@@ -36,11 +36,11 @@ const ALONE: &[&str] = &[
     "رفض", "نه", "خیر", "ไม่", "ไม่ต้องการ", "不", "不要",
 ];
 
-/// Words for "I" in the languages of [`BEGINNINGS`] that need one, each with the space after it.
+/// Words for "I" that may precede [`BEGINNINGS`], with a trailing space in languages that use spaces.
 const PRONOUNS: &[&str] =
     &["i ", "ich ", "je ", "ik ", "jag ", "jeg ", "eu ", "аз ", "я ", "saya ", "tôi ", "אני ", "我"];
 
-/// Beginnings that refuse a consent, also after one of [`PRONOUNS`]; some are stems.
+/// Beginnings of texts that refuse consent. One of [`PRONOUNS`] may precede them. Some are word stems.
 #[rustfmt::skip]
 const BEGINNINGS: &[&str] = &[
     "do not accept", "do not agree", "do not consent", "do not want to receive", "do not wish to receive", "don't accept",
@@ -59,7 +59,7 @@ const BEGINNINGS: &[&str] = &[
     "拒绝",
 ];
 
-/// Endings that refuse a consent, in languages where the verb ends the sentence.
+/// Endings of texts that refuse consent, in languages in which the verb ends the sentence.
 #[rustfmt::skip]
 const ENDINGS: &[&str] = &[
     "同意しない", "同意しません", "同意できません", "希望しない", "希望しません", "受け取らない", "受け取りません", "拒否", "拒否する",
@@ -69,7 +69,7 @@ const ENDINGS: &[&str] = &[
 /// Whether the value of a control refuses a consent: by its first word, by its beginning or end, or as a
 /// whole. Any other text, such as `on`, `I agree` or `Newsletter`, is the value of a box that is ticked.
 pub(crate) fn says_no(text: &str) -> bool {
-    // The lower case of `İ` has a dot of its own, U+0307.
+    // Lowercasing `İ` yields `i` and a combining dot, U+0307. Remove the dot.
     let text: String = text.to_lowercase().nfc().filter(|c| *c != '\u{307}').collect();
     let text = text.replace('’', "'");
     let text = text.trim_matches(|c| is_blank(c) || ".!。！".contains(c));

@@ -72,7 +72,7 @@ pub fn cut(text: &str, limit: usize) -> &str {
     cut_by(text, limit, |_| 1)
 }
 
-/// Like [`cut`], but `limit` applies to the sum of the characters' sizes.
+/// Like [`cut`], but limits the sum of the characters' sizes instead of their number.
 pub fn cut_by(text: &str, limit: usize, size: impl Fn(char) -> usize) -> &str {
     let mut left = limit;
     let mut take = |piece: &str| {

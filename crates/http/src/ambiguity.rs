@@ -72,7 +72,7 @@ pub fn host_of(head: &Parts) -> Option<&str> {
 /// Whether the value is one host with an optional port (RFC 9110 §7.2), without user information or path. The
 /// port may be empty, and is not limited to 65535.
 pub(super) fn is_valid_host(value: &[u8]) -> bool {
-    // Most hosts are simple, and this check does not allocate.
+    // Check for a simple host first: most hosts are simple, and this check does not allocate.
     if is_simple_host(value) {
         return true;
     }

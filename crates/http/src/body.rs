@@ -24,7 +24,7 @@ pub struct RequestBody {
     slot: Arc<Slot>,
     /// The connection, if a private listener accepted it; otherwise `None`.
     private: Option<Arc<PrivateConn>>,
-    /// Keeps a private connection open when a connection limit is reached, once its request is complete.
+    /// Set once a private connection's request is complete. Keeps the connection open at a limit.
     pub(super) answering: Option<Answering>,
 }
 
@@ -40,7 +40,7 @@ pub enum ReadError {
 }
 
 impl RequestBody {
-    /// On a private connection, marks a request without a body as being answered.
+    /// If a private connection's request has no body, marks the connection as answering at once.
     pub(super) fn new(body: Incoming, slot: &Arc<Slot>, private: Option<Arc<PrivateConn>>) -> Self {
         let answering = private.as_ref().filter(|_| body.is_end_stream()).map(PrivateConn::mark_answering);
         Self { body, slot: slot.clone(), private, answering }

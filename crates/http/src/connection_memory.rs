@@ -28,7 +28,7 @@ pub(super) mod cost {
     pub(crate) const UNSENT_FRAMES: usize = 64 * 1024;
     /// The memory of an HTTP/2 request in progress, or of a response that waits for the client to read.
     pub(crate) const STREAM: usize = 5 * 1024;
-    /// The memory of a stream table entry. The table keeps as many entries as requests ever ran at once.
+    /// The memory of an entry in the stream table, which does not shrink after many simultaneous requests.
     pub(crate) const STREAM_PLACE: usize = 1024;
     /// The memory of a header field, excluding its name and value, which are in the connection's buffers.
     pub(crate) const FIELD: usize = 112;

@@ -91,7 +91,7 @@ pub(super) struct PrivateConn {
 }
 
 impl PrivateConn {
-    /// Runs `connection` until it ends, or drops it when the limits close it.
+    /// Runs `connection` until it ends, or drops it when it must close because of a connection limit.
     pub(super) async fn run(&self, connection: impl Future) {
         tokio::select! {
             _ = connection => {}

@@ -274,14 +274,14 @@ async fn respond<H: Handler>(
     let request = Request { head: &head, body: &mut body, context };
     let response = handler.respond(snapshot, request).await;
     let answering = body.answering;
-    // Mark only streams as busy: a client could read a body in memory slowly to keep its connection.
+    // Exempt only streams from limits: a client could keep a connection by reading a body in memory slowly.
     response.map(|body| {
         let is_stream = body.size_hint().exact().is_none();
         BusyBody { body, _answering: answering.filter(|_| is_stream) }
     })
 }
 
-/// A body that, if it is a stream, marks its connection as busy until the end of the stream.
+/// A response body. If it is a stream, its connection is exempt from limits until the stream ends.
 struct BusyBody<B> {
     body: B,
     _answering: Option<Answering>,

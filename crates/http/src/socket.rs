@@ -104,7 +104,7 @@ impl Socket {
         Self::bind_with(address, true)
     }
 
-    /// [`Socket::bind_private`] if `is_private`, otherwise [`Socket::bind`].
+    /// Binds like [`Socket::bind_private`] if `is_private` is set, otherwise like [`Socket::bind`].
     fn bind_with(address: &Address, is_private: bool) -> Result<Self, BindError> {
         let bind = || {
             let socket: socket2::Socket = match address {

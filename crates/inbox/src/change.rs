@@ -51,7 +51,7 @@ pub enum Queued {
     Held,
     /// The submission is encrypted, so no channel can read it.
     Sealed,
-    /// No channel's filters on forms and values select the submission.
+    /// No channel accepts the form and the values of the submission.
     NotAccepted,
     /// The submission was set aside because it could not be processed.
     SetAside,

@@ -78,7 +78,7 @@ pub struct LimitDecision {
     pub statuses: Option<QuotaStatuses>,
 }
 
-/// The quotas that can refuse a request: per minute and per hour, for the source and then its network.
+/// The status of each quota that can refuse a request: per minute and hour, of the source, then its network.
 pub type QuotaStatuses = [QuotaStatus; 4];
 
 /// A quota's status in `RateLimit` and `RateLimit-Policy` (draft-ietf-httpapi-ratelimit-headers-11).

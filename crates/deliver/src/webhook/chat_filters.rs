@@ -12,7 +12,7 @@ use unicode_segmentation::UnicodeSegmentation as _;
 /// in the text are replaced.
 const MAX_BACKTICKS: usize = 9;
 
-/// Where a character is in a text.
+/// What precedes a character on its line, and whether the character is part of a URL.
 #[derive(Clone, Copy)]
 struct Position {
     /// Only white space precedes the character on its line.
@@ -62,14 +62,14 @@ pub fn inert(text: &str) -> String {
 /// services see no mention, and one in an e-mail address, or in a web address unless `(` precedes it.
 pub fn without_mentions(text: &str) -> String {
     let mut before = ' ';
-    // Whether the characters before this one can be the end of the local part of an e-mail address.
+    // Whether the text before `c` can end in the local part of an e-mail address.
     let mut is_local_part = false;
     let replace = |(at, c, is_in_url): (usize, char, bool)| {
         let is_address = before.is_alphanumeric()
             || (is_in_url && before != '(')
             || (c == '@' && is_local_part && host_length(&text[at + 1..]) > 0);
         let shown = if c == '@' && !is_address { '＠' } else { c };
-        // Services divide words at other characters, and would take `a-@all.example` for a mention.
+        // Services divide words at all signs except `_`, and would see a mention in `a-@all.example`.
         is_local_part = c.is_alphanumeric() || (is_local_part && c == '_');
         before = c;
         shown

@@ -45,11 +45,11 @@ const BOT_HOSTS: [&str; 4] =
 
 #[derive(Clone, PartialEq, Eq)]
 pub enum ChatService {
-    /// `sendMessage` of the Bot API. The recipient is a chat's id, or the `@name` of a public channel.
+    /// Posts to `sendMessage` of Telegram's Bot API. `chat` is a chat's id, or a public channel's `@name`.
     Telegram { chat: String },
     /// Posts JSON to the root of an ntfy server. Anyone who knows the topic can read it, so it is a secret.
     Ntfy { topic: String },
-    /// An Adaptive Card for the workflow "Post to a channel when a webhook request is received".
+    /// Posts an Adaptive Card to the workflow "Post to a channel when a webhook request is received".
     Teams,
 }
 

@@ -52,7 +52,7 @@ impl<'a> PlainResponse<'a> {
         Self { buffer, body: ResponseBody::default(), sends_files, date, began }
     }
 
-    /// Whether the response may be a file, see [`Self::write_body`]. False over TLS.
+    /// Whether the body may be a file that the kernel sends, see [`Self::write_body`]. False over TLS.
     pub fn sends_files(&self) -> bool {
         self.sends_files
     }

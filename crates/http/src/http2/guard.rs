@@ -71,7 +71,7 @@ impl Guard {
         self.charged > BUDGET
     }
 
-    /// Records sent bytes, which pay for WINDOW_UPDATE frames.
+    /// Records sent bytes, which allow the client free WINDOW_UPDATE frames.
     pub(super) fn sent(&mut self, count: usize) {
         self.unused_sent = (self.unused_sent + count as u64).min(MAX_FREE_UPDATES * BYTES_PER_UPDATE);
     }

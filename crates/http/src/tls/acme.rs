@@ -128,7 +128,7 @@ async fn run(client: Arc<Client>) {
             Ok(()) => {
                 failures = Failures::default();
                 if delay(Timestamp::now(), client.validity(), failures).is_zero() {
-                    // Back off as after a failure, so that no further certificate is ordered immediately.
+                    // Back off as after several failures, so that the next order is not immediate.
                     failures.counted = QUICK_RETRIES + 1;
                     let domains = client.acme.domains.join(" ");
                     tracing::warn!(

@@ -121,7 +121,7 @@ fn watch_files(files: Option<&WatchedFiles>, current: &Weak<CurrentCertificate>)
         folders.iter().try_for_each(|folder| watcher.watch(folder, RecursiveMode::NonRecursive))?;
         Ok(watcher)
     });
-    // Without files, the certificate comes from ACME.
+    // With ACME, there are no files to watch, so ignore the error.
     if let (Err(error), Some(_)) = (&watching, files) {
         tracing::info!(%error, "could not watch the certificate files for changes; will read them once a minute");
     }

@@ -278,7 +278,7 @@ impl Screened {
                     )
                 })?
             }
-            // A newer server version that shares this database may have defined the form: give no points.
+            // The form is unknown: a newer server that shares this database may have defined it.
             (Evidence::Facts(_), None) => ScreeningVerdict::default(),
         };
         // Suspicious visitors get no mail, so the submission could never be confirmed: hold it for the

@@ -126,7 +126,7 @@ pub(crate) struct Decision {
     /// Originals that are not held, each with the lowest rank ([`flood::rank`]) among its repeats from other
     /// sources.
     pub ranks: BTreeMap<Uuid, i64>,
-    /// Unconfirmed originals, and when their last clean repeat was received, as Unix time in milliseconds.
+    /// The Unix time in milliseconds of the last repeat that screening did not hold, by unconfirmed original.
     pub renewed: BTreeMap<Uuid, i64>,
 }
 
@@ -176,7 +176,7 @@ fn decide_one(
             ease_hold(candidate, original, load, decision);
             return Fate::Repeat(original.id);
         }
-        // The submission is new, and must not be counted once more below.
+        // The submission is new. It has been counted already, so do not count it again below.
         counted = Some(load);
     }
     let key_used_at = candidate.key.and_then(|key| known.keys.insert(key, candidate.received_at));

@@ -112,7 +112,7 @@ impl StoreError {
     pub fn is_caused_by_row(&self) -> bool {
         match self {
             StoreError::Damaged(_) | StoreError::Unprocessable(_) | StoreError::Panicked(_) => true,
-            // Classes of SQLSTATE codes: data exceptions and constraint violations.
+            // SQLSTATE classes 22 (data exceptions) and 23 (constraint violations).
             StoreError::Postgres(code) => code.starts_with("22") || code.starts_with("23"),
             StoreError::Database { code, .. } => matches!(
                 code & 0xff,
@@ -228,7 +228,7 @@ fn permission_hint(path: &Path) -> String {
     let existing = path.ancestors().find_map(|part| Some((part, std::fs::metadata(part).ok()?.uid())));
     let us = rustix::process::geteuid().as_raw();
     let (name, folder) = (user_name(us), inbox_folder(path));
-    // `chown` and `install` take a bare UID.
+    // For a user without a name, `name` is `#UID`, but `chown` and `install` take only the number.
     let account = name.trim_start_matches('#');
     match existing {
         // A server should not run as root, so give the files to this user instead.

@@ -62,7 +62,7 @@ impl Secret {
         self.hash("mailbox", [key.as_bytes()])
     }
 
-    /// Hashes what a limit on emails to visitors counts by: a network, a domain or a kind of email.
+    /// Hashes the network, domain or kind of email for which a limit counts emails to visitors.
     pub(super) fn mail_rate(&self, limit: MailLimit, subject: &[u8]) -> Hash {
         self.hash("mail rate", [limit.name().as_bytes(), subject])
     }

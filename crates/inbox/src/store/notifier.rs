@@ -59,7 +59,7 @@ pub struct ServerListener {
 /// How often to assume a commit without a notification: replicas announce at most ten commits per second, and
 /// a replica that stops may leave its last commits unannounced.
 const SERVER_CHECK_INTERVAL: Duration = Duration::from_secs(2);
-/// How often to assume a commit behind a pooler, through which no notifications arrive.
+/// How often to assume a commit if a pooler prevents notifications.
 const POOLED_CHECK_INTERVAL: Duration = Duration::from_secs(1);
 
 impl ServerListener {

@@ -320,7 +320,7 @@ impl PostgresWriter {
     fn look_for_commit(&self, backend: &str, marker: Uuid) -> Result<Option<bool>, StoreError> {
         let sql: &dyn Sql = &self.connection;
         if backend.starts_with(REGISTERED) {
-            // `look_for_marker` ends the registration, which takes effect when this transaction commits.
+            // `look_for_marker` may end the registration, which takes effect when the transaction commits.
             return sql.transaction(|| self.look_for_marker(backend, marker));
         }
         // End the server process if it is waiting for its client, so that it cannot commit later.

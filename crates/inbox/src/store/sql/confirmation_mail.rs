@@ -200,7 +200,7 @@ impl Transaction<'_> {
         let email = first_email(entry.definition, &fields).unwrap_or_default();
         let request = MailRequest { mail, submission: id, form, email, network, low_priority, at: now };
         let fate = self.queue_visitor_mail(&request, channels)?;
-        // The mail waits for no limit any more, so remove the limit from the reason of the hold.
+        // The mail no longer waits for a limit, so remove the limit from the reason for the hold.
         if entry.limited_since.is_some() && !matches!(fate, MailFate::OverLimit { .. }) {
             tx.execute("UPDATE confirmation SET limited_since = NULL WHERE submission = ?1", values![id])?;
             set_reason(tx, id, UNCONFIRMED)?;
@@ -214,7 +214,7 @@ impl Transaction<'_> {
                 close(tx, id, "released")?;
                 set_reason(tx, id, NOT_ASKED)?;
             }
-            // The mailbox was sent such an email within the last day: try once more when a day has passed.
+            // The mailbox had such an email within the last day: if the entry is new, try again in a day.
             MailFate::Repeated if !reminds => {
                 let is_new = entry.received_at > now - DAY_IN_MILLISECONDS;
                 next_mail_at(is_new.then_some(now + DAY_IN_MILLISECONDS))?;

@@ -272,7 +272,7 @@ impl Transaction<'_> {
     pub fn expire_unconfirmed(&self, before: Timestamp) -> Result<usize, StoreError> {
         let tx = self.sql;
         let lock = tx.dialect().skip_locked_clause();
-        // The first mail has been sent, or will not be, if no mail is due or the next one is the reminder.
+        // If no mail is due or the next one is the reminder, no first mail is waiting to be sent.
         let oldest = format!(
             "SELECT submission FROM confirmation WHERE state = 'open' AND expires_at < ?1
              AND (mail_at IS NULL OR reminds = 1) ORDER BY expires_at LIMIT {} {lock}",

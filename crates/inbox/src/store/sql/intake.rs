@@ -223,7 +223,7 @@ pub struct NewSubmission<'a> {
     pub hold: HoldCause,
     pub rank: i64,
     pub verdict: ScreeningVerdict,
-    /// Whether the only reason for the hold is that suspicious visitors are not asked for a confirmation.
+    /// Whether the submission is held only because suspicious visitors are not asked for a confirmation.
     pub is_unasked: bool,
     /// How much later than usual the submission's deliveries and emails are due, in milliseconds.
     pub delay: i64,
@@ -351,7 +351,7 @@ impl Transaction<'_> {
             values.extend([
                 new.content.bind(),
                 if is_held { Value::Integer(new.row.received_at) } else { Value::Null },
-                // Why it is held; null if it is not, or if the reasons below say why.
+                // The stored reason for the hold; null if there is none, or if other columns show it.
                 match new.hold {
                     HoldCause::Unconfirmed => Value::Text(confirmation::UNCONFIRMED),
                     HoldCause::Screening if new.is_unasked => {

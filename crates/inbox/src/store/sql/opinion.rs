@@ -57,7 +57,7 @@ impl Transaction<'_> {
             }
         }
         let (usual, delayed) = (request.usual_due_at, request.due_at);
-        // Change only due times that are still the delayed ones: not after a release or a retry, for example.
+        // Leave due times alone that are no longer the delayed ones, for example after a release or a retry.
         let made_due = tx.execute(
             "UPDATE delivery SET due_at = ?2 WHERE submission = ?1 AND state = 'waiting' AND attempts = 0 AND due_at = ?3",
             values![id, usual, delayed],

@@ -68,7 +68,7 @@ pub(crate) fn apply_changes(
     Ok(())
 }
 
-/// Notifies other processes upon the commit. Does nothing with SQLite, where the writer or editor does this.
+/// Makes the commit notify other processes. Does nothing with SQLite, where the writer or editor notifies.
 pub(super) fn announce(sql: &dyn Sql) -> Result<(), StoreError> {
     match sql.dialect() {
         Dialect::Sqlite => Ok(()),

@@ -75,7 +75,7 @@ pub enum MailFate {
 /// The new row of `visitor_rate` for one limit, to be stored when the mail is queued.
 struct MailCharge {
     key: Hash,
-    /// When the limit will be completely unused again, as Unix time in microseconds.
+    /// When the limit will have recovered completely, as Unix time in microseconds.
     rested: i64,
 }
 

@@ -336,7 +336,7 @@ fn keep_replaced_inbox(database: &Path, now: Timestamp) -> Result<Option<PathBuf
         match checkpoint_and_disable_log(database) {
             Ok(()) => {}
             Err(StoreError::Locked) => return Err(BackupError::InUse(database.to_owned())),
-            // SQLite cannot read the file, so keep it together with its log.
+            // SQLite cannot read the file, so skip the checkpoint, and keep the log as well.
             Err(StoreError::Database { code, .. }) if is_unreadable(code) => {}
             Err(error) => return Err(error.into()),
         }
