@@ -26,7 +26,7 @@ pub(super) struct InboxUser {
     pub(super) role: Role,
     /// The value of the cookie, from which form tokens are computed.
     token: SecretToken,
-    /// The hash of the session; `None` if a proxy names the user.
+    /// The hash of the session's token; `None` if a proxy names the user.
     pub(super) session: Option<TokenHash>,
     /// The value of `Set-Cookie` with a new token for forms, which the response must send. `None` if the
     /// request has one, or if the user has logged in.

@@ -9,7 +9,7 @@
 )]
 #![cfg_attr(test, allow(clippy::disallowed_methods, reason = "tests read clocks and wait"))]
 
-// Modules for requests.
+// These modules authenticate and route requests.
 mod auth;
 mod browser_name;
 mod guard;
@@ -22,12 +22,12 @@ mod route;
 mod state;
 mod unauthenticated_limits;
 
-// Modules for changes.
+// These modules apply changes and report their results.
 mod action;
 mod annotations;
 mod notice;
 
-// Modules for pages and downloads.
+// These modules render pages and downloads.
 mod annotated;
 mod chart;
 mod clock;

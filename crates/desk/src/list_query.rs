@@ -79,7 +79,7 @@ impl ListQuery {
         query
     }
 
-    /// The parameters in a fixed order, not encoded. [`ListQuery::from_pairs`] reads them again.
+    /// The query as parameters in a fixed order, not encoded. [`ListQuery::from_pairs`] parses them.
     pub(super) fn to_pairs(&self) -> Vec<(&'static str, String)> {
         let fixed = |value: &str, is_set: bool| is_set.then(|| value.to_owned());
         let text = Some(self.text.clone()).filter(|text| !text.is_empty());

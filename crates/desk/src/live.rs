@@ -16,7 +16,7 @@ use frontdesk_inbox::store::{DatabaseUrl, InboxReader};
 const COLLECT: Duration = Duration::from_millis(250);
 /// How often a stream without events sends a comment, so that a closed connection is noticed.
 const HEARTBEAT: Duration = Duration::from_secs(20);
-/// How long one stream lasts. The browser then opens another one, and its session is checked again.
+/// How long a stream lasts. The browser then reconnects, and the server checks its session again.
 const MAX_STREAM_TIME: Duration = Duration::from_mins(10);
 
 /// Watches the inbox for changes by any process, as long as the runtime lives. Announces a new version if a

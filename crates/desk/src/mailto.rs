@@ -151,7 +151,7 @@ fn encoded_length(c: char) -> usize {
     encode(c.encode_utf8(&mut [0; 4])).len()
 }
 
-/// Encodes a text of several lines, whose breaks become CR LF (RFC 6068 §5).
+/// Encodes text for a link, with CR LF as line breaks (RFC 6068 §5).
 fn encode_lines(text: &str) -> String {
     encode(&with_line_feeds(text).replace('\n', "\r\n"))
 }

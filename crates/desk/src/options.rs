@@ -56,7 +56,7 @@ pub struct DeskOptions {
     pub replies: BTreeMap<String, ReplyTemplate>,
     /// The operator's lexicon; `None` for the built-in one.
     pub lexicon: Option<Arc<Lexicon>>,
-    /// The forms of the site. Lists can be filtered by these forms and by those of stored submissions.
+    /// The site's forms. Lists offer filters for these forms and for the forms of stored submissions.
     pub form_set: FormSet,
     /// The percent-encoded paths of pages that show a form.
     pub form_pages: Vec<String>,

@@ -41,7 +41,7 @@ pub(super) struct PageRequest<'a> {
     pub(super) query: ListQuery,
     /// The notice of the change that redirected to this page.
     notice: Option<Notice>,
-    /// The channel whose test has just been requested.
+    /// The channel for which a test message has just been requested.
     pub(super) tested: Option<String>,
     /// The number of days that statistics cover, as the URL specifies it.
     pub(super) days: Option<u16>,

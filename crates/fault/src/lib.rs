@@ -82,7 +82,7 @@ impl Fault {
         self.key.as_ref().is_none_or(|key| keys.iter().any(|table| is_within(key, table)))
     }
 
-    /// Sets the hint; replaces an earlier one.
+    /// Sets the hint, and replaces an earlier hint.
     #[must_use]
     pub fn hint(mut self, hint: impl Into<String>) -> Self {
         self.hint = Some(hint.into());

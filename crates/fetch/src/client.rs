@@ -126,7 +126,7 @@ pub enum CertificateFault {
     Other,
 }
 
-/// The error of a request to which the client received no response.
+/// Why the client received no response to a request.
 #[derive(Debug)]
 pub struct FetchError {
     /// Whether the client began to send the request. If so, the server may have received it, and the

@@ -7,7 +7,7 @@
 
 #![cfg_attr(test, allow(clippy::disallowed_methods, reason = "tests read clocks and wait"))]
 
-// Modules of the public interface.
+// These modules define and run a server.
 mod counters;
 mod handler;
 mod options;
@@ -15,7 +15,7 @@ mod run;
 mod server;
 mod shutdown;
 
-// Modules for connections, from the socket to the detected protocol.
+// These modules accept, limit and close connections.
 mod balance;
 mod conn_limits;
 mod connection_deadline;
@@ -32,7 +32,7 @@ mod socket;
 pub mod tls;
 mod worker;
 
-// Modules for requests and responses.
+// These modules read requests and send responses.
 mod ambiguity;
 mod body;
 mod body_files;

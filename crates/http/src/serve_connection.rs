@@ -40,7 +40,7 @@ pub(super) async fn serve<H: PublicHandler>(
     AcceptedConn { scheme, stream, mut peer, mut permit }: AcceptedConn,
     phase: watch::Receiver<ShutdownPhase>,
 ) {
-    // Fails if the descriptor is invalid, in which case there is no connection to serve.
+    // If the descriptor is invalid, there is no connection to serve.
     let Ok(mut stream) = TcpStream::from_std(stream) else { return };
     let counters = &worker.server.counters;
     let _open = counters.count_connection();

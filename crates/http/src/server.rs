@@ -18,7 +18,7 @@ pub struct Server<S> {
     pub snapshot: Arc<ArcSwap<S>>,
     /// The TLS state; `None` if the server does not listen on a TLS socket.
     pub tls: Option<Arc<Tls>>,
-    /// The private host name, whose connections a private handler serves instead of the site.
+    /// The private host name. A private handler, instead of the site's, serves connections for this name.
     pub private_name: Option<Arc<PrivateName>>,
     pub counters: Counters,
     pub(super) connections: Arc<Connections>,

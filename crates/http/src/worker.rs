@@ -19,7 +19,7 @@ pub struct Worker<H: PublicHandler> {
     pub(super) server: Arc<Server<H::Snapshot>>,
     pub(super) handler: Rc<H>,
     pub(super) fast_path: Rc<SharedBuffers>,
-    /// The buffer in which HTTP/2 connections collect frames.
+    /// A spare buffer for HTTP/2 frames, which one connection at a time takes and then returns.
     pub(super) spare_buffer: SpareBuffer,
 }
 

@@ -161,7 +161,7 @@ async fn run(client: Arc<Client>) {
 struct Failures {
     /// Failures that the authority may count towards its rate limits.
     counted: u32,
-    /// Orders whose nonce was rejected. The client is meant to retry, so they do not cause [`SLOW_RETRY`].
+    /// Orders with a rejected nonce. RFC 8555 §6.5 expects clients to retry these, without [`SLOW_RETRY`].
     bad_nonces: u32,
 }
 

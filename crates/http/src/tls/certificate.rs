@@ -98,7 +98,7 @@ impl ServerCertificate {
         Ok(Self { key: Arc::new(key), not_before, not_after })
     }
 
-    /// The first and the last second in which the certificate is valid.
+    /// The first and the last second of the certificate's validity.
     pub fn validity_period(&self) -> (Timestamp, Timestamp) {
         (self.not_before, self.not_after)
     }

@@ -99,7 +99,7 @@ pub(crate) fn screen(
     screener: &Screener,
 ) -> Result<ScreenedBatch, StoreError> {
     for row in &rows {
-        // Panics only in tests that ask for it.
+        // Panics only if a test requests it; never in release builds.
         panics::inject("row", row.id);
     }
     let (canaries, rows): (Vec<PendingRow>, Vec<PendingRow>) =

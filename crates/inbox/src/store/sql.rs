@@ -210,7 +210,7 @@ impl dyn Sql + '_ {
         let done = change().and_then(|found| self.execute("COMMIT", &[]).map(|_| found));
         // A server that did not reply in time would not reply to a rollback either.
         if done.as_ref().is_err_and(|error| !matches!(error, StoreError::Unreachable { .. })) {
-            // If this fails, the database rolls back on its own, because the connection is unusable.
+            // If the rollback fails, the connection is unusable, so the database rolls back on its own.
             let _ = self.execute("ROLLBACK", &[]);
         }
         done

@@ -248,7 +248,7 @@ impl WriteQueue {
         self.changed.notify_all();
     }
 
-    /// Closes the queue and drops all requests, whose callers then get an error.
+    /// Closes the queue and drops all requests. Their callers get an error.
     pub fn abandon(&self) {
         *self.lock() = Waiting { closed: true, ..Waiting::default() };
     }

@@ -116,7 +116,7 @@ pub(super) fn start_thread(
     thread.map_err(|error| StoreError::io("the thread inbox-writer".as_ref(), error))
 }
 
-/// An open SQLite or PostgreSQL database, to which one writer thread commits.
+/// An open database, SQLite or PostgreSQL. One writer thread commits to it.
 enum DatabaseWriter {
     Sqlite(sqlite::SqliteWriter),
     Postgres(postgres::commit::PostgresWriter),
@@ -209,7 +209,7 @@ impl WriterThread {
     /// Commits batches and reports their outcomes until the queue is closed.
     fn run(mut self, queue: &WriteQueue) {
         while let Some(mut batch) = queue.take_batch(!self.unresolved.is_empty()) {
-            // Panics only in tests that ask for it.
+            // Panics only if a test requests it; never in release builds.
             panics::inject("writer", "");
             let (outcome, accepted) = if batch.is_idle_check {
                 (self.probe(), Vec::new())

@@ -38,7 +38,7 @@ impl Http {
 }
 
 impl HttpClient for Http {
-    /// Sends a request to an HTTPS URL, and checks the response (`send_and_check`).
+    /// Sends a request to an HTTPS URL, and checks the response as described at `send_and_check`.
     fn request(
         &self,
         request: Request<BodyWrapper<Bytes>>,

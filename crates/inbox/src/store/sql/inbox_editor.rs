@@ -41,7 +41,7 @@ pub struct Retry {
     pub which: Filter,
     /// Selects only deliveries through this channel. The channel is switched on in any case.
     pub channel: Option<String>,
-    /// Selects only parked deliveries. If false, selects waiting ones too.
+    /// Selects only parked deliveries. If false, selects parked and waiting deliveries.
     pub parked_only: bool,
 }
 

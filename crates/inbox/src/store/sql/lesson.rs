@@ -51,7 +51,7 @@ fn decode_teaching(number: i64) -> Result<Teaching, StoreError> {
         .ok_or(StoreError::Damaged("the kind of a lesson is unknown"))
 }
 
-/// Whether screening learns from operators' decisions. True until a server stores otherwise.
+/// Whether screening learns from operators' decisions. True if this setting has never been stored.
 pub(super) fn learns(sql: &dyn Sql) -> Result<bool, StoreError> {
     let stored: Option<Vec<u8>> = sql.value("SELECT value FROM meta WHERE name = ?1", values![LEARNS])?;
     Ok(stored.is_none_or(|value| value != b"0"))
