@@ -12,7 +12,7 @@ use unicode_segmentation::UnicodeSegmentation as _;
 /// in the text are replaced.
 const MAX_BACKTICKS: usize = 9;
 
-/// What precedes a character on its line, and whether the character is part of a URL.
+/// The context of a character in a text, which decides whether the character must be escaped.
 #[derive(Clone, Copy)]
 struct Position {
     /// Only white space precedes the character on its line.
