@@ -88,7 +88,7 @@ pub(super) async fn serve<H: PublicHandler, S: AsyncRead + AsyncWrite + Unpin>(
         .max_local_error_reset_streams(RESET_BY_US)
         .serve_connection(TokioIo::new(stream), service);
     let mut connection = std::pin::pin!(connection);
-    // Connections that begin during the drain last until the server stops, or their clients would reconnect.
+    // If the connection begins during the drain, do not close it for the drain: its client would reconnect.
     let begun = *phase.borrow();
     // Ignore errors here and below: the peer has disconnected or violated the protocol (hyper sent GOAWAY).
     // `is_over`: no GOAWAY follows, because the connection has ended, must close now or is late with a
