@@ -44,8 +44,8 @@ pub(super) fn read_digest(r: &mut Reader<'_>) -> Option<jiff::civil::Time> {
     )
 }
 
-/// Parses a database URL in the format of `store.url`. The path of a file is relative to `data_dir`. The error
-/// describes the expected value.
+/// Parses a database URL in the format of `store.url`. The path of a file is relative to `data_dir`. The
+/// error describes the expected value.
 pub(super) fn parse_url(url: &str, data_dir: &Path) -> Result<DatabaseUrl, String> {
     value::database_url(&Raw::Text(url.to_owned())).map(|url| resolve_path(data_dir, url))
 }

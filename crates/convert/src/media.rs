@@ -154,8 +154,8 @@ fn is_placeholder_image(source: &str) -> bool {
         || source.ends_with("/spacer.gif")
 }
 
-/// Whether an address is probably that of a placeholder: it contains `placeholder`, or its file has a name such
-/// as `blank` or `pixel`. [`image_source`] uses it only if the image has no other address.
+/// Whether an address may be one of a placeholder: it contains `placeholder`, or its file has a name such as
+/// `blank` or `pixel`. [`image_source`] uses it only if the image has no other address.
 fn may_be_placeholder(source: &str) -> bool {
     #[rustfmt::skip]
     const NAMES: [&str; 11] =

@@ -207,8 +207,8 @@ fn collect_rows(dom: &Dom, table: NodeId) -> Vec<NodeId> {
 /// Whether a table lays out blocks instead of listing data, for one of these reasons:
 ///
 /// - Its role is `presentation` or `none`.
-/// - It has at most one column and, with header cells, at most one row. Blank rows, and blank cells at the end
-///   of a row, do not count here.
+/// - It has at most one column and, with header cells, at most one row. Blank rows, and blank cells at the
+///   end of a row, do not count here.
 /// - It has header cells, at most two rows, and a table in a cell.
 /// - It has no header cells, but in a cell a table or `<pre>`; a heading or a quote, except as in
 ///   [`has_only_titles_and_values`]; or, with at most two rows, a list or `<hr>`.

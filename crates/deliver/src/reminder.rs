@@ -19,8 +19,8 @@ use frontdesk_inbox::submission::{Status, Submission};
 const MAX_NAMED: usize = 20;
 /// Submissions are counted up to this number.
 const MAX_COUNTED: usize = 1000;
-/// Time after which no further follow-ups are searched for. Only a search among more than a thousand that were
-/// due, most of them done, can take so long.
+/// Time after which no further follow-ups are searched for. Only a search among more than a thousand that
+/// were due, most of them done, can take so long.
 const READ_TIME: Duration = Duration::from_secs(5);
 /// Maximum length of the name of a sender, in characters.
 const MAX_NAME: usize = 80;

@@ -1,6 +1,7 @@
 //! Says in plain sentences what happened to a delivery, and what screening found. The raw replies of mail
 //! servers and webhooks, and the points of signals, stand behind the sentences.
 
+use frontdesk_deliver::smtp::error::SmtpPhase;
 use frontdesk_deliver::{ChannelOptions, TransportOptions};
 use frontdesk_inbox::submission::outcome::{Cause, Outcome};
 use frontdesk_screening::verdict::Signal;
@@ -127,11 +128,12 @@ fn reply_code(answer: &str) -> Option<u16> {
 }
 
 /// Says what a negative reply means: one of SMTP (RFC 5321 §4.2.1) or of HTTP (RFC 9110 §15). If the channel
-/// is no longer configured, `(RCPT, ` or `(the message, ` in the text shows that the reply is one of SMTP;
-/// other replies are then read as those of HTTP.
+/// is no longer configured, the name of a step in brackets, such as `(RCPT, `, shows that the reply is one of
+/// SMTP.
 fn describe_reply(receiver: Receiver, code: u16, answer: &str) -> String {
     let name = receiver.name();
-    if receiver == Receiver::MailServer || answer.contains(" (RCPT, ") || answer.contains(" (the message, ") {
+    let names_step = || SmtpPhase::ALL.iter().any(|step| answer.contains(&format!(" ({step}, ")));
+    if receiver == Receiver::MailServer || names_step() {
         let is_for_now = code < 500;
         return match () {
             () if is_for_now => "The mail server cannot take it at the moment.".to_owned(),
@@ -201,9 +203,7 @@ mod tests {
     use std::time::Duration;
 
     use super::*;
-    use frontdesk_deliver::smtp::error::{
-        RefusedRecipient, SmtpError, SmtpErrorKind, SmtpPhase, partial_outcome,
-    };
+    use frontdesk_deliver::smtp::error::{RefusedRecipient, SmtpError, SmtpErrorKind, partial_outcome};
     use frontdesk_inbox::submission::outcome::AttemptFailure;
 
     use Receiver::{MailFolder, MailServer, Unknown, Webhook};
@@ -314,6 +314,20 @@ mod tests {
     }
 
     #[test]
+    fn the_step_shows_that_a_reply_is_one_of_smtp() {
+        for (answer, expected) in [
+            ("554 5.7.1 spam (the message, mail.example.com:25)", "The mail server refused it."),
+            ("451 later (MAIL, mail.example.com:25)", "The mail server cannot take it at the moment."),
+            (
+                "535 5.7.8 no (AUTH, mail.example.com:25)",
+                "The mail server refused the user name or the password.",
+            ),
+        ] {
+            assert_eq!(describe_attempt(Unknown, Some(false), answer), expected, "{answer}");
+        }
+    }
+
+    #[test]
     fn each_failure_of_another_channel_has_a_sentence() {
         for (receiver, answer, expected) in [
             (
@@ -374,7 +388,6 @@ mod tests {
                 "the submission is encrypted, so only its recipient can read it",
                 "It is encrypted, so this server cannot send it any more.",
             ),
-            (Unknown, "554 5.7.1 spam (the message, mail.example.com:25)", "The mail server refused it."),
             (Unknown, "", "It could not be sent."),
             (Webhook, "1234 is no code", "It could not be sent."),
             (Webhook, "\u{e4}\u{f6}\u{fc}", "It could not be sent."),

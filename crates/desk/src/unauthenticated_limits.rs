@@ -29,7 +29,8 @@ impl StrangerLimiter {
         statuses.is_some_and(|statuses| statuses.iter().any(|status| status.remaining == 0))
     }
 
-    /// Counts a request if its response is a 401, because the request then has no valid login.
+    /// Counts a request whose response is a 401, which means that the request has no valid login. Does
+    /// nothing for other statuses and for requests without a limit ([`limited_source`]).
     pub(super) fn count(&self, proxies: &[Network], context: &RequestContext, status: StatusCode) {
         if status == StatusCode::UNAUTHORIZED
             && let Some(source) = limited_source(proxies, context)

@@ -342,11 +342,7 @@ impl<'a> BodyRenderer<'a, '_> {
         });
         if is_damaged {
             let message = format!("the size of the image `{}` cannot be read", image.url);
-            self.warn(
-                position,
-                message,
-                "the file may be damaged or have a wrong extension; export it again",
-            );
+            self.warn(position, message, "export it again: it may be damaged or have a wrong extension");
         }
         if let Some(target) = target {
             self.rendered.facts.links.push((target, self.first_line + position.start.line - 1));

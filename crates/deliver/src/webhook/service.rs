@@ -38,7 +38,7 @@ const TITLE_UNITS: usize = 200;
 const LOW_PRIORITY: u8 = 2;
 const DEFAULT_PRIORITY: u8 = 3;
 
-/// The hosts of chat bots whose webhooks respond to errors with status 200, too, and name the error in the body:
+/// The hosts of chat bots that also respond to errors with status 200, and name the error in the body:
 /// DingTalk, WeCom, Feishu and Lark.
 const BOT_HOSTS: [&str; 4] =
     ["oapi.dingtalk.com", "qyapi.weixin.qq.com", "open.feishu.cn", "open.larksuite.com"];

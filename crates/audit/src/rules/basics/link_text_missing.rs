@@ -23,7 +23,8 @@ pub(super) static RULE: Rule = Rule {
     check,
 };
 
-/// Skips links that point to themselves, such as the anchors of lines of code.
+/// Reports the links without a text or another name ([`lacks_text`]). Skips links to themselves, such as the
+/// anchors of lines of code.
 fn check(survey: &Survey, findings: &mut Findings) {
     let message = ("A link has no text", "links have no text");
     let leads_away = |link: &HtmlElement<'_>| {

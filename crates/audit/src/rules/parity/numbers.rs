@@ -59,7 +59,7 @@ pub(super) struct NumberedText {
 /// A number in a text.
 #[derive(Clone, Debug)]
 pub(super) struct Number {
-    /// The digits without separators, and without zeros at the end of a fraction.
+    /// The digits, with a point before a fraction, and without zeros at its end. Without other separators.
     digits: String,
     pub written: String,
     /// Whether the number is a price, a percentage, a temperature, a version or a fraction: such numbers are
@@ -169,9 +169,14 @@ fn read_number(text: &str, start: usize, end: usize) -> Number {
     }
     let is_digit = |c: char| c.is_ascii_digit();
     // After the last separator, one or two digits are a fraction, three are thousands, and four are a year.
-    let has_fraction = written.rfind(|c| !is_digit(c)).is_some_and(|at| written[at..].chars().count() < 4);
-    let significant = if has_fraction { written.trim_end_matches('0') } else { &written };
-    let digits: String = significant.chars().filter(|c| is_digit(*c)).collect();
+    let point = written.rfind(|c| !is_digit(c)).filter(|at| written[*at..].chars().count() < 4);
+    let has_fraction = point.is_some();
+    let (whole, fraction) = written.split_at(point.unwrap_or(written.len()));
+    let mut digits: String = whole.chars().filter(|c| is_digit(*c)).collect();
+    let fraction = fraction.trim_start_matches(|c| !is_digit(c)).trim_end_matches('0');
+    if !fraction.is_empty() {
+        digits.extend([".", fraction]);
+    }
     let (before, after) = (text[..start].trim_end(), text[end..].trim_start());
     let currency = ['$', '€', '£', '¥', '₹'];
     let has_unit = before.ends_with(currency) || after.starts_with(currency) || after.starts_with(['%', '°']);
@@ -212,6 +217,12 @@ mod tests {
         for (html, markdown, expected) in [
             ("The large oven costs € 1,190", "The large oven costs € 1,290", ("1,190", "1,290")),
             ("The oven has twelve programmes", "The oven has twenty programmes", ("twelve", "twenty")),
+            ("The large oven costs $10.50", "The large oven costs $105", ("10.50", "105")),
+            (
+                "The large oven costs 1.000,50 euros",
+                "The large oven costs 100.050 euros",
+                ("1.000,50", "100.050"),
+            ),
             (
                 "|oven|price|\n|-|-|\n|L 2|30|\n|L 1|20|",
                 "|oven|price|\n|-|-|\n|L 1|25|\n|L 2|30|",

@@ -119,8 +119,8 @@ fn end_of(ids: &[Uuid]) -> Option<Uuid> {
     ids.last().copied().filter(|_| ids.len() == WINDOW)
 }
 
-/// Queries for the ids of all submissions that can have a filter's assignee and follow-up, or else its status,
-/// and their parameters. No queries if the filter has none of them that has an index.
+/// Queries for the ids of all submissions that can have a filter's assignee and follow-up, or else its
+/// status, and their parameters. No queries if the filter has none of these with an index.
 fn candidate_queries(filter: &Filter) -> (&'static [&'static str], Vec<Cell>) {
     let name = filter.assignee.clone().filter(|name| !name.is_empty()).map(Cell::Text);
     let day = filter.follow_up_until.map(|day| Cell::Integer(day_number(day)));
