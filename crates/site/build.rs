@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 use std::{env, fs};
 
-/// The code of the converter, the code that completes converted pages, and the versions of all libraries.
+/// The files that determine a conversion: code of the converter and the site, and versions of libraries.
 const SOURCES: [&str; 6] = [
     "../convert/src",
     "../convert/Cargo.toml",

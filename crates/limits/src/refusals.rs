@@ -20,7 +20,7 @@ pub struct RefusalCounter {
     counts: Mutex<RefusalCounts>,
 }
 
-/// Each form has at most one count without a source, so the number of these counts needs no limit.
+/// Counts by source and form. Sources that are not counted separately share one count per form (`None`).
 type RefusalCounts = HashMap<(Option<Source>, &'static str), u64>;
 
 impl RefusalCounter {

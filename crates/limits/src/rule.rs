@@ -6,7 +6,7 @@ use std::time::Duration;
 use super::gcra::{self, WindowQuota};
 use super::quota::{Admission, Layer, LimitDecision, LimitOptions, QuotaStatuses};
 
-/// The quotas of a source and of a network, per minute and per hour. `gcra.lua` counts in the same ticks.
+/// The quotas of a source and of a network, per minute and per hour. Rust and `gcra.lua` use the same ticks.
 #[derive(Clone, Copy, Debug)]
 pub struct LimitRule {
     pub(super) source: [WindowQuota; 2],
@@ -57,7 +57,7 @@ impl LimitRule {
     }
 }
 
-/// The refusal by the layer with the longer wait; `None` if both waits are zero.
+/// Refuses a request for the longer of the two waits. `None` if both waits are zero.
 pub(super) fn refusal([source, network]: [Duration; 2]) -> Option<Admission> {
     match source.max(network) {
         Duration::ZERO => None,

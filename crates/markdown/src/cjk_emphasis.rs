@@ -60,7 +60,7 @@ fn element(value: &NodeValue) -> Option<&'static str> {
     }
 }
 
-/// The elements and positions of all emphasis in a block.
+/// The HTML element and the position of each emphasis node in a block.
 fn emphasis(block: Node<'_>) -> impl Iterator<Item = (&'static str, Sourcepos)> {
     block.descendants().filter_map(|node| {
         let data = node.data();

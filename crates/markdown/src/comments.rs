@@ -11,7 +11,8 @@ use crate::dollars;
 use crate::source::{SourceText, find_definition, without_markers};
 use frontdesk_process::hash_maps::HashSet;
 
-/// How comments begin, and how they may end: the first end counts. [`liquid_tag`] finds Liquid's delimiters.
+/// The start of each kind of comment, and its possible ends. A comment extends to the first of these ends.
+/// [`liquid_tag`] finds Liquid's delimiters.
 const DELIMITERS: [(&str, &[&str]); 8] = [
     // Go's templates (Hugo) trim white space before and after a comment independently of each other.
     ("{{/*", &["*/}}", "*/ -}}"]),
@@ -32,7 +33,7 @@ const DELIMITERS: [(&str, &[&str]); 8] = [
 /// The delimiter at both ends of an Obsidian comment.
 const PERCENT: &str = "%%";
 
-/// The beginning of a line that is a comment in MyST. Other texts may have such lines, too.
+/// In MyST, a line that begins with this is a comment. In other dialects, it is text.
 const LINE_MARK: &str = "% ";
 
 /// A body without comments.

@@ -37,7 +37,7 @@ fn find_in(text: &str, line: Option<&str>, follows_link: bool) -> Option<(String
         return shown(marked, "write `<mark>…</mark>`");
     }
     if let Some(attributes) = attribute_list(text, line.is_some(), follows_link) {
-        // The parser has replaced straight quotes.
+        // Restore the straight quotes, which the parser has replaced with quotation marks.
         return shown(&attributes.replace(is_quote, "\""), "remove it, or write HTML with these attributes");
     }
     let line = line?;

@@ -99,7 +99,7 @@ const ELEMENTS: &str = " a abbr acronym address applet area article aside audio 
      search section select slot small source spacer span strike strong sub summary sup svg table tbody td template \
      tfoot th thead time tr track tt u ul var video wbr ";
 
-/// A warning with its hint.
+/// The position, the text and the hint of a warning.
 type Warning = (Sourcepos, String, &'static str);
 
 const AS_TEXT: &str = "to show a tag, write `\\<` instead of `<`, or put it in backticks";

@@ -124,7 +124,7 @@ pub fn serve(provider: Arc<dyn ToolProvider>) -> Result<(), ServeError> {
 
 struct McpServer {
     provider: Arc<dyn ToolProvider>,
-    /// Held while a tool runs, so that a client cannot start many at once.
+    /// Locked while a tool runs, so that a client cannot run several tools at once.
     call_lock: Mutex<()>,
 }
 

@@ -6,7 +6,7 @@ use ttf_parser::{Face, Tag};
 /// Maximum size of the uncompressed tables in bytes.
 const MAX_TABLES_BYTES: usize = 32 << 20;
 
-/// The metrics of a font, in em.
+/// The metrics of a font. All lengths are in em.
 #[derive(Debug, Clone, PartialEq)]
 pub struct FontMetrics {
     ascent: f64,

@@ -93,7 +93,7 @@ fn refuses_options(error: &Error) -> bool {
     error.as_db_error().is_some_and(|error| error.message().contains("startup parameter"))
 }
 
-/// How the thread that drives a connection communicates with the users of the connection.
+/// The channels between the thread that drives a connection and the users of the connection.
 struct DriverChannels {
     /// Passes the client, or the reason why there is no connection, to the thread that called [`connect`].
     opened: SyncSender<Result<Client, String>>,

@@ -71,7 +71,7 @@ impl PoolerState {
     }
 }
 
-/// The error of a failed transaction: from the statements that begin it, or from a later statement.
+/// The error of a failed transaction, by the part that failed: its first statements, or a later one.
 pub enum FailedPart {
     Begin(Error),
     Later(Error),

@@ -59,7 +59,7 @@ impl Space {
     }
 }
 
-/// The number of files that a file system can hold, and that it can still create.
+/// How many files a file system can hold, and how many more can be created.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Inodes {
     /// The number of inodes available to unprivileged users (`f_favail`).

@@ -154,7 +154,7 @@ pub fn set_hook(report: impl Fn(&PanicHookInfo<'_>, bool) + Send + Sync + 'stati
 }
 
 impl Part {
-    /// The part for which an uncaught panic is counted, on a thread with this name.
+    /// The part to which an uncaught panic on a thread with this name is counted.
     fn of_thread(name: Option<&str>) -> Part {
         match name.unwrap_or_default() {
             name if name.starts_with("worker-") || name == "ops" => Part::Request,

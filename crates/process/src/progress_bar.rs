@@ -66,7 +66,7 @@ impl Progress {
             }
             bar.finish_and_clear();
         };
-        // Without a thread, the command works without showing its progress.
+        // If the thread cannot be started, the command works without showing its progress.
         let thread = std::thread::Builder::new().name("progress".into()).spawn(run).ok();
         Progress { end: Some(end), thread }
     }

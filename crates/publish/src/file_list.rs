@@ -560,7 +560,7 @@ impl FolderListing<'_, '_, '_> {
             reason == Some(ExclusionReason::Hidden)
         };
         let mut below = self.served.folders.iter().filter_map(|(served, _)| target.strip_prefix(served).ok());
-        // A volume of Kubernetes links to files in a folder such as `..data`, which it replaces atomically.
+        // A Kubernetes volume links to files in a folder such as `..data`, to replace them atomically.
         let is_version = |name: &OsStr| name.as_encoded_bytes().starts_with(b"..");
         let is_hidden = |name: &OsStr| is_hidden(name) && !is_version(name);
         match below.next().map(|below| !is_listed && below.iter().any(is_hidden)) {

@@ -42,7 +42,7 @@ struct Symbol {
 /// ([`is_rule_name`]).
 pub(crate) fn parse(body: &[u8]) -> Option<Opinion> {
     let reply: Reply = serde_json::from_slice(body).ok()?;
-    // Greylisting and `soft reject` (rate limits) only delay a mail: they are no opinion on its content.
+    // Greylisting and `soft reject` (rate limits) only delay a message, and do not judge its content.
     if matches!(&*reply.action, "no action" | "greylist" | "soft reject") {
         return Some(Opinion::Clean);
     }

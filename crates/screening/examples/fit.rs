@@ -26,11 +26,11 @@ use frontdesk_screening::{
 };
 use serde_json::{Value, json};
 
-/// Points for each unit of the logarithm of the odds.
+/// Points per unit of log-odds.
 const POINTS_PER_UNIT: f64 = 20.0;
 /// The number of points from which a text is marked as suspicious.
 const MARKED: f64 = 50.0;
-/// The share of honest texts that may be marked when the points are fitted.
+/// The maximum share of honest texts that the fitted points may mark as suspicious.
 const MAX_WRONG: f64 = 0.06;
 /// How strongly weights are drawn towards their priors, as a number of texts.
 const STRENGTH: f64 = 4.0;

@@ -56,7 +56,7 @@ named_enum! {
         ManySteps = "many-steps",
         /// A word of the text contains a digit.
         Digits = "digits",
-        /// The wording, which [`wording`](crate::wording) judges. Its points are for a unit of the logarithm
+        /// The wording, which [`wording_model`](crate::wording_model) judges. Its points are for a unit of the logarithm
         /// of the odds.
         Wording = "wording",
     }

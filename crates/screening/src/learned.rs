@@ -150,7 +150,7 @@ struct Counts {
     lessons: (usize, usize),
 }
 
-/// The odds of tokens, from all lessons. Without enough lessons, the model gives no result.
+/// The log-odds of tokens, computed from the lessons. Without enough lessons, the model gives no result.
 #[derive(Debug, Default)]
 pub struct LearnedModel {
     is_ready: bool,
@@ -158,7 +158,7 @@ pub struct LearnedModel {
     odds: TokenMap<f64>,
     /// Added to the points of each text, so that the model would mark hardly any honest lesson.
     shift: f64,
-    /// The most negative number of points that this model gives.
+    /// The lowest number of points that this model gives; negative or zero.
     min_points: i32,
     /// The number of spam lessons, and the number of honest lessons, including weak ones.
     lessons: (usize, usize),

@@ -536,9 +536,9 @@ pub(super) struct Words<'a> {
     ids: Vec<Id>,
     /// The number of consecutive single letters, such as `c a s i n o`, and the hash of the word they form.
     spelled: (usize, u64),
-    /// Number of disguised words (`c4sino`) that imitate a word which is significant on its own.
+    /// Number of disguised words that imitate a significant word of the lexicon, such as `c4sino`.
     pub disguised: usize,
-    /// Number of disguised words that imitate another word of the lexicon, such as `serv1ces`.
+    /// Number of disguised words that imitate a word of the lexicon that is not significant: `serv1ces`.
     pub doubtful: usize,
 }
 

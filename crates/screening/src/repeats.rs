@@ -42,7 +42,7 @@ const WAYS: usize = 8;
 #[derive(Clone, Copy, Default)]
 struct SenderSlot {
     hash: u64,
-    /// When the hash was last seen, in seconds since [`Repeats::start`]; 0 if the slot is free.
+    /// When the hash was last seen: one more than the seconds since [`Repeats::start`]. 0 if the slot is free.
     seen: u32,
     /// Keyed hashes of the senders; 0 for an unused entry.
     senders: [u32; MAX_SENDERS],

@@ -140,9 +140,9 @@ fn link_strength(links: usize, words: usize) -> u32 {
 struct TextScan {
     /// The total weight of words about getting rich quickly.
     money: u32,
-    /// The number of links, except those to the site itself and the names of companies.
+    /// The number of links. Excludes links to the site itself, and names such as `Booking.com`.
     links: usize,
-    /// The number of words, including such names.
+    /// The number of words, including names such as `Booking.com`.
     words: usize,
     /// The sum over all links with markup: 2 for each link in forum markup, 1 for each in HTML.
     markup: usize,

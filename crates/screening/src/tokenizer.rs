@@ -318,7 +318,7 @@ impl Tokenizer<'_> {
     #[inline(never)]
     fn read_any_word(&mut self) -> Word {
         let mut word = Word::default();
-        // Each pair has a hash without the last letter, which may be a plural `s`, and one with it.
+        // Each pair contains the hash without the last letter, which may be a plural `s`, and the full hash.
         let (mut hash, mut lookalike_hash) = ((0, 0), (0, 0));
         let mut last = ['\0'; 2];
         let mut taken = 0;

@@ -6,7 +6,7 @@ use serde::{Deserialize, Serialize};
 use frontdesk_forms::named_enum;
 
 named_enum! {
-    /// A feature of a submission that is more common in spam than in genuine messages.
+    /// A property of a submission that is more common in spam than in genuine messages.
     #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
     #[serde(rename_all = "kebab-case")]
     pub enum Signal {

@@ -21,7 +21,7 @@ const FIRST_LETTERS: [u32; 4] = ['w' as u32, 't' as u32, 'v' as u32, 'т' as u32
 
 /// The weight of each letter sequence, as a signed byte at the index of the sequence's 15-bit hash.
 static WEIGHTS: &[u8; 1 << BITS] = include_bytes!("../lexicon/wording.bin");
-/// The weight that equals one unit of the logarithm of the odds.
+/// The weight that stands for one unit of log-odds.
 pub const WEIGHT_UNIT: f64 = 16.0;
 
 /// The 15-bit hashes of the distinct sequences of letters in a text, in the order in which they begin.
@@ -63,7 +63,7 @@ fn visit<'a>(texts: impl IntoIterator<Item = &'a str>, mut see: impl FnMut(u16))
     }
 }
 
-/// The space on both sides of a word.
+/// Separates words, and precedes the first one.
 const SPACE: u32 = b' ' as u32;
 
 /// The folded characters of the texts' words, with a space between words and several at the end. Leaves out
@@ -102,7 +102,7 @@ fn drop_messengers(letters: &mut Vec<u32>) {
     };
     let latin = u32::from('a')..=u32::from('z');
     let mut from = 1;
-    // No name begins after a Latin letter. Check this first, because it rules out most positions.
+    // Skip positions after a Latin letter, where no messenger's name begins. This rules out most positions.
     while let Some(at) = letters[from - 1..]
         .windows(2)
         .zip(from..)
@@ -110,7 +110,7 @@ fn drop_messengers(letters: &mut Vec<u32>) {
         .map(|(_, at)| at)
     {
         let name = letters[at..].iter().take_while(|c| is_letter(c)).count();
-        // If the name is a whole word, also remove one of the two spaces around it.
+        // If the messenger's name is a whole word, also remove one of the two spaces around it.
         let is_word = letters[at - 1] == SPACE && letters.get(at + name) == Some(&SPACE);
         letters.drain(at..at + name + usize::from(is_word));
         from = at;

@@ -298,7 +298,7 @@ pub(super) fn read_documents(
         } else {
             faults.extend(parsed.page_faults.iter().cloned());
             let unlisted = unlisted == Some(true);
-            // An inherited `noindex` does not apply to a page whose own keys list it.
+            // Ignore an inherited `noindex` if the page's own keys state that the page is listed.
             let noindex = unlisted && noindex;
             pages.included.push(SourcePage { matter: matter.clone(), unpublished, unlisted, noindex });
         }

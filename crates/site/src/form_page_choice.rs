@@ -70,7 +70,7 @@ pub(super) fn form_pages(
     answers
 }
 
-/// A warning about a theme whose form has no place for the answers to visitors without JavaScript.
+/// Warns that the theme has no place for a form's error messages to visitors without JavaScript.
 fn form_without_answers(form: &str) -> Fault {
     let message = format!("the form `{form}` does not show errors to visitors without JavaScript");
     Fault::warning("theme/", None, message).hint(

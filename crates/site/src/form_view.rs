@@ -18,7 +18,7 @@ pub(super) struct FormView<'a> {
     /// Whether the page is in the site's default language, in which the forms' definitions are written.
     pub is_default_language: bool,
     pub works_without_script: bool,
-    /// The form whose page answers visitors without JavaScript. The values of its fields are markers.
+    /// The form that the page answers, for visitors without JavaScript. Its field values are markers.
     pub answered: Option<&'a str>,
 }
 

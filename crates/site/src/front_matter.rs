@@ -112,7 +112,7 @@ pub struct ParsedFile<'a> {
     pub body: &'a str,
     /// The line of the file on which the body begins, counted from 1.
     pub body_line: usize,
-    /// The lines of the keys that the file sets, without Hugo's and Zola's own keys.
+    /// The lines of the documented keys that the file sets. Excludes keys of other generators.
     pub lines: HashMap<&'static str, usize>,
 }
 
@@ -136,7 +136,7 @@ const UNSUPPORTED: &[(&str, &str)] = &[
     ("permalink", "set `slug` for the last part of the path, or `path` for all of it"),
 ];
 
-/// Parts of the names of keys with which other generators withhold pages.
+/// Substrings of the keys that other generators use to withhold pages.
 const WITHHOLDING: &[&str] =
     &["publish", "draft", "private", "status", "visib", "access", "member", "expir", "embargo"];
 
@@ -156,7 +156,7 @@ const LATEST: &str = "the page is published at the latest time that this can mea
 /// Values of `date`, in lower case, that Eleventy replaces with a time of the file. That time is past.
 const FILE_TIMES: &[&str] = &["last modified", "created", "git last modified", "git created"];
 
-/// The keys for the date of a page. Material for MkDocs has a table with `created` and `updated`.
+/// The keys for a page's date. In Material for MkDocs, `date` is a table with `created` and `updated`.
 const DATE: &[&str] = &["date.created", "date"];
 
 /// The keys for the time at which a page is published, if that differs from its `date`.
@@ -646,7 +646,7 @@ fn has_errors(faults: &[Fault]) -> bool {
     faults.iter().any(|fault| fault.severity == Severity::Error)
 }
 
-/// Decodes a path. One with invalid escapes stays as written.
+/// Percent-decodes a path. Returns a path with invalid escapes unchanged.
 fn decode_path(path: &str) -> String {
     percent_decode(path).map_or_else(|_| path.to_owned(), Cow::into_owned)
 }
@@ -666,7 +666,7 @@ fn is_whole_path(slug: &str) -> bool {
     slug.starts_with('/') && slug.trim_matches('/').contains('/')
 }
 
-/// The keys under which a table such as `author: { name: … }` has its text.
+/// The keys that may contain the text of a table such as `author: { name: … }`.
 const NAME_FIELDS: &[&str] = &["name", "title", "label"];
 
 #[cfg(test)]

@@ -92,7 +92,7 @@ pub fn parse_mail(
     if body.len() > MAX_TEXT {
         refuse(Some(body_line), format!("the text must have at most {MAX_TEXT} bytes"));
     }
-    // The sender's name is the same in all mails, so it may use only placeholders whose value is known now.
+    // The sender's name is the same in all mails, so it may use only placeholders that have a value now.
     let fixed: Vec<_> = known.iter().copied().filter(|(_, value)| value.is_some()).collect();
     let head = [
         (&*subject, line_of("subject"), known, Severity::Error),
@@ -102,7 +102,7 @@ pub fn parse_mail(
     let lines = body.lines().enumerate();
     let lines = lines.map(|(at, line)| (line, Some(body_line + at), known, Severity::Error));
     for (text, line, known, severity) in head.into_iter().chain(lines) {
-        // Without footnotes, Markdown takes the note for the address of a link.
+        // Footnotes are not enabled in mails, so the parser would treat the note as a link definition.
         if text.trim_start().starts_with("[^") && text.contains("]:") {
             let fault = Fault::warning(place, line, "mails have no footnotes".to_owned());
             faults.push(fault.hint("write the note in parentheses, or at the end of the text"));
@@ -196,7 +196,7 @@ fn make_targets_absolute(root: Node<'_>, base_url: &str, place: &str, body_line:
             NodeValue::HtmlBlock(NodeHtmlBlock { literal, .. }) | NodeValue::HtmlInline(literal) => {
                 let is_target = |name: &str| ["href", "src"].iter().any(|of| name.eq_ignore_ascii_case(of));
                 let targets = attributes(literal).filter(|(name, _)| is_target(name));
-                // From the end, so that the positions before it stay correct.
+                // Replace the last target first, so that the positions of earlier targets stay correct.
                 for range in targets.map(|(_, range)| range).collect::<Vec<_>>().into_iter().rev() {
                     if let Some(target) = absolute(&literal[range.clone()]) {
                         literal.replace_range(range, &target);

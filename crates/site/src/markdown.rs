@@ -502,7 +502,7 @@ impl<'a> BodyRenderer<'a, '_> {
                 "the page's title is its first-level heading; use `##` or lower for others",
             );
         }
-        // From a title without letters and digits, the anchor would have none either.
+        // A title without letters and digits yields no usable anchor, so derive the anchor from `section`.
         let derived = if title.contains(char::is_alphanumeric) { &title } else { "section" };
         // Register the author's anchors as well, so that no derived anchor collides with them.
         let unique = self.anchorizer.anchorize(chosen.as_deref().unwrap_or(derived));

@@ -146,7 +146,7 @@ pub(super) struct Prebuilt {
     mount: String,
     /// The site's name, if it can be derived from the titles of the pages.
     site_name: Option<String>,
-    /// The names of files on the disk whose percent escapes were decoded, with the decoded names.
+    /// The names with percent escapes of files on disk, each with the decoded name.
     decoded_names: Vec<(String, String)>,
 }
 

@@ -59,7 +59,7 @@ pub(super) struct PageIndex<'a> {
     posts: Vec<Vec<&'a Document>>,
     /// The index of each post in its language's `posts`, by path.
     post_index: HashMap<&'a str, usize>,
-    /// The minutes that it takes to read each listed post, by path.
+    /// The reading time of each listed post in minutes, by path.
     reading_minutes: HashMap<&'a str, usize>,
     /// The listed posts with each tag, by language and tag, newest first.
     posts_by_tag: HashMap<(usize, &'a str), Vec<&'a Document>>,

@@ -117,7 +117,7 @@ pub(super) fn to_iso(text: &str) -> Cow<'_, str> {
     };
     let rfc2822 = || Some(rfc2822::parse(text).ok()?.strftime("%Y-%m-%dT%H:%M:%S%:z").to_string());
     let unix_time = || {
-        // Seconds or milliseconds between 2001 and 2033: other numbers of this length may be dates.
+        // Accept only Unix times from 2001 to 2033, because other numbers of this length may be dates.
         let is_time = matches!(text.len(), 10 | 13) && text.starts_with('1');
         let time: i64 = text.parse().ok().filter(|_| is_time)?;
         let seconds = if text.len() == 13 { time / 1000 } else { time };

@@ -55,7 +55,7 @@ impl Visibility {
                 "public" | "published" | "publish" | "new" => Self::default(),
                 _ => return None,
             },
-            // Grav shows a page with such rules to signed-in visitors only.
+            // Grav shows a page with access rules to signed-in visitors only.
             "access" if value.as_object().is_some_and(has_access_rule) => draft(Some(true)),
             "headless" => unrendered(withheld(flag?)),
             "render" | "routable" => unrendered(withheld(!flag?)),
@@ -68,7 +68,7 @@ impl Visibility {
             "noindex" | "robotsnoindex" => noindex(flag?),
             "robots" | "metarobots" => noindex(robots_forbid_index(value)?),
             "seo" => {
-                // `false` leaves out tags such as a description, and says nothing about the index.
+                // `seo: false` turns off tags such as the description, and does not forbid indexing.
                 let values = [Some(value).filter(|it| !it.is_boolean()), value.get("robots")];
                 noindex(values.into_iter().flatten().any(|it| robots_forbid_index(it) == Some(true)))
             }

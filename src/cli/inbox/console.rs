@@ -53,7 +53,7 @@ pub(in crate::cli) struct Console<'a> {
 /// it again: it would wait for itself.
 pub(in crate::cli) struct StandardInput<'a> {
     pub(in crate::cli) reader: &'a mut dyn BufRead,
-    /// Whether the operator can answer questions there.
+    /// Whether standard input is a terminal, at which the operator can answer questions.
     pub(in crate::cli) is_terminal: bool,
 }
 

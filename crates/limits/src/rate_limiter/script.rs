@@ -22,7 +22,7 @@ pub(super) enum Operation {
     Report,
 }
 
-/// Hashes sources to names of Redis keys, which do not reveal the sources without the secret.
+/// Derives names of Redis keys from sources. Without the secret, the names do not reveal the sources.
 pub(super) struct Keys {
     secret: [u8; 32],
 }

@@ -50,7 +50,7 @@ pub(super) fn localize(root: Node<'_>, source: &SourceText<'_>, words: &WordList
 /// The text of a title in Markdown, because the parser writes titles as text. Keeps tags of HTML, which may
 /// be placeholders, and dollar signs.
 fn without_formatting(title: &str) -> String {
-    // After a word, `1.` and `#` at the beginning of a title are text.
+    // Put a word before the title, so that `1.` or `#` at its beginning starts no list or heading.
     let (arena, after_word) = (Arena::new(), format!("a {title}"));
     let mut options = Options { parse: Parse::default(), ..parser_options() };
     options.extension.math_dollars = false;

@@ -79,7 +79,7 @@ struct MetadataFields {
 /// The parts of a page that other pages repeat: blocks of links, and the site's name.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub(super) struct Shared {
-    /// The hashes of the page's blocks of links that other pages share.
+    /// The hashes of the blocks of links that the page shares with other pages.
     pub links: HashSet<u64>,
     /// The name of the site, if the title or the first-level heading of the Markdown contains it.
     pub site_name: Option<String>,

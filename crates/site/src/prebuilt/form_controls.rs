@@ -143,7 +143,7 @@ impl Control {
             // Visitors enter nothing into a button or a hidden control, such as a token of the generator.
             return (!is_hidden).then_some(Mismatch::Unknown(name));
         };
-        // A hidden control with an accepting value would record a consent that the visitor has not given.
+        // A hidden control with a value that means consent would record a consent the visitor has not given.
         let is_given = || self.values.iter().any(|value| field.value_of_control(value).is_some());
         if field.kind == FieldKind::Consent && self.kind != "checkbox" && (!is_hidden || is_given()) {
             return Some(Mismatch::NoBox(name));

@@ -54,7 +54,8 @@ fn endpoints(forms: &FormSet) -> String {
     }
 }
 
-/// The end of a sentence: a clause for each form that counts each value of a field only once.
+/// Completes a sentence with a clause for each form that counts submissions with the same value of a field
+/// as one.
 fn repeats(forms: &FormSet) -> String {
     let clause = |form: &Form| match form.dedup_key {
         DedupKey::Field(_) if form.name == WAITLIST.name => {
