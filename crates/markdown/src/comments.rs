@@ -138,7 +138,7 @@ pub fn remove<'a>(body: &'a str, options: &Options<'_>) -> Uncommented<'a> {
         }
         let (before, after) = line_around(body, start..end);
         text.push_str(&body[done..start]);
-        // Leave out whole lines: an empty one would split a paragraph, a table or a list.
+        // Leave out whole lines, because an empty line would split a paragraph, a table or a list.
         if has_own_lines(body, start..end)
             && end + after.len() < body.len()
             && !has_empty_line(&body[start..end])

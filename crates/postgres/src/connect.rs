@@ -19,7 +19,8 @@ use tokio_postgres_rustls::MakeRustlsConnect;
 
 use crate::server::Server;
 
-/// The time limit for closing a connection, and the time that a handshake may take beyond connect timeouts.
+/// The time limit for closing a connection. Also the time that a handshake may take beyond the timeouts of
+/// all hosts.
 const GRACE: Duration = Duration::from_secs(2);
 
 pub type OnNotification = Box<dyn FnMut() + Send>;

@@ -20,7 +20,7 @@ use rustix::fs::{FallocateFlags, OFlags, fallocate, fstatvfs};
 /// disk.
 const SEGMENT: u64 = 64 << 20;
 
-/// The minimum free space in bytes that a new file leaves on its file system, for example for submissions.
+/// The minimum free space in bytes that a new file must leave on its file system, such as for submissions.
 const MIN_FREE: u64 = 1 << 30;
 
 /// Bodies in unnamed files. Dropping the last reference to a body frees its space on disk.
@@ -85,7 +85,7 @@ impl Segment {
 
 impl Drop for Segment {
     fn drop(&mut self) {
-        // SAFETY: no `Body` refers to the mapping any more, because each `Body` keeps its segment alive.
+        // SAFETY: no `Body` refers to the mapping now, because each `Body` keeps its segment alive.
         unsafe { libc::munmap(self.start.as_ptr(), self.length) };
     }
 }

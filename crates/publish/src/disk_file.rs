@@ -16,7 +16,7 @@ use super::publication::{ContentMark, examine};
 /// until the next load. Further files are opened for each request.
 pub const MAX_HELD_OPEN: u64 = 256;
 
-/// Files that are kept open use at most one in this many of the process's file descriptors.
+/// At most one in this many of the process's file descriptors is used to keep files open.
 const HELD_OPEN_DIVISOR: u64 = 16;
 
 /// Length in bytes of the pieces that are examined and hashed.

@@ -239,7 +239,7 @@ impl<'a> ServedFolders<'a> {
         true
     }
 
-    /// Records that a file which was found is not published, and why.
+    /// Records that a listed file is not published, and the reason.
     pub fn exclude(&self, file: &FoundFile, reason: ExclusionReason, publication: &mut Publication<'_>) {
         let path = (self.served_path)(&file.path_in_site);
         publication.exclude(file.path_in_site.clone(), path, reason);

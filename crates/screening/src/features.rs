@@ -56,8 +56,8 @@ named_enum! {
         ManySteps = "many-steps",
         /// A word of the text contains a digit.
         Digits = "digits",
-        /// The wording, which [`wording_model`](crate::wording_model) judges. Its points are for a unit of the logarithm
-        /// of the odds.
+        /// The wording, which [`wording_model`](crate::wording_model) judges. Its points are per unit of
+        /// log-odds.
         Wording = "wording",
     }
 }

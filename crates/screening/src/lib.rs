@@ -65,7 +65,7 @@ pub struct ScreeningOptions {
     pub disposable: Domains,
     /// A submission is always held if its e-mail address is at one of these domains, or if it links to one.
     pub blocked: Domains,
-    /// The phrases and their points.
+    /// The phrases to find in texts, and the points that they add.
     pub lexicon: Arc<Lexicon>,
     /// The site's trade and vocabulary.
     pub profile: Arc<SiteProfile>,

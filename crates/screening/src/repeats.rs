@@ -31,7 +31,7 @@ const MIN_LETTERS: u32 = 80;
 const RUN: usize = 6;
 /// Number of hashes that represent a message.
 const KEPT: usize = 5;
-/// Number of hashes that two messages must have in common to count as the same.
+/// Number of hashes that two messages must have in common to count as the same message.
 const AGREEING: usize = 3;
 /// Number of sets in the table. 4,096 sets of eight 32-byte slots take 1 MiB.
 const SETS: usize = 4096;
@@ -42,7 +42,7 @@ const WAYS: usize = 8;
 #[derive(Clone, Copy, Default)]
 struct SenderSlot {
     hash: u64,
-    /// When the hash was last seen: one more than the seconds since [`Repeats::start`]. 0 if the slot is free.
+    /// When the hash was last seen, in seconds since [`Repeats::start`] plus one; 0 if the slot is free.
     seen: u32,
     /// Keyed hashes of the senders; 0 for an unused entry.
     senders: [u32; MAX_SENDERS],

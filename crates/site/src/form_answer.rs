@@ -96,7 +96,7 @@ pub struct FormPage {
 #[derive(Debug, Clone)]
 enum Piece {
     Text(Box<str>),
-    /// A marker's letter, and the indexes of its field and of its option. An index that it lacks is 0.
+    /// A marker's letter, the index of its field, and the index of its option. A missing index is 0.
     Slot(char, usize, usize),
 }
 

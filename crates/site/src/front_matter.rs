@@ -153,7 +153,7 @@ const ESSENTIAL: &[&str] = &[
 /// The hint for a publication time that can be read in several ways.
 const LATEST: &str = "the page is published at the latest time that this can mean";
 
-/// Values of `date`, in lower case, that Eleventy replaces with a time of the file. That time is past.
+/// Values of `date`, in lower case, that Eleventy replaces with a time of the file, which is in the past.
 const FILE_TIMES: &[&str] = &["last modified", "created", "git last modified", "git created"];
 
 /// The keys for a page's date. In Material for MkDocs, `date` is a table with `created` and `updated`.

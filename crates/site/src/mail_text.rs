@@ -209,7 +209,7 @@ fn make_targets_absolute(root: Node<'_>, base_url: &str, place: &str, body_line:
     relative
 }
 
-/// The warning about a link or an image whose target stays relative.
+/// Warns that the target of a link or an image stays relative, so it leads nowhere in a mail.
 fn dead_target(place: &str, line: usize, target: &str) -> Fault {
     let fault = Fault::warning(place, Some(line), format!("`{}` leads nowhere in a mail", visible(target)));
     fault.hint(if target.starts_with('/') { "set `base_url`" } else { "begin it with `https://` or `/`" })

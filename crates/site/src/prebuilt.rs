@@ -400,7 +400,7 @@ struct ComposeContext<'a> {
 }
 
 impl ComposeContext<'_> {
-    /// Whether `robots.txt` or a rule of `_headers` excludes a page from indexes, or it is a shell.
+    /// Whether a page is a shell, or `robots.txt` or a rule of `_headers` excludes the page from indexes.
     fn withholds(&self, page: &HtmlPage<'_>) -> bool {
         let file_path = format!("{}{}", self.build.mount, page.name());
         let forbids = |(name, value): &(HeaderName, HeaderValue)| {

@@ -318,7 +318,7 @@ impl Site {
         !self.rules.all().is_empty() || self.has_query_rules()
     }
 
-    /// Whether the response to a request can depend on its query.
+    /// Whether the site has rules that require query parameters.
     pub fn has_query_rules(&self) -> bool {
         !self.query_rules.all().is_empty()
     }

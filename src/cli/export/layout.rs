@@ -202,7 +202,7 @@ impl FileNames {
             && above.all(|folder| !self.files.contains_key(folder) && !RESERVED.contains(&folder))
     }
 
-    /// Assigns a file name to each encoding of a representation: preferably `wanted`, plus an extension.
+    /// Assigns file names to a representation: preferably `wanted`, with an extension for each encoded body.
     fn store(&mut self, of: EncodedResponses, wanted: &str) -> StoredRepresentation {
         let identity = self.claim(wanted, &of.identity().body);
         let coded = of.0.into_iter().map(|(encoding, reply)| {

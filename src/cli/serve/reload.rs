@@ -42,7 +42,7 @@ const RETIREMENT_CHECK: Duration = Duration::from_secs(1);
 /// How often free memory is returned to the system.
 const RELEASE_INTERVAL: Duration = Duration::from_mins(1);
 
-/// Delay before a failed reload for a page's publication is retried.
+/// Delay before the retry of a failed reload that should publish or take down a page.
 const PUBLICATION_RETRY: SignedDuration = SignedDuration::from_mins(10);
 /// Maximum number of faults that one reload logs and shows in open pages.
 const MAX_SHOWN_FAULTS: usize = 50;
@@ -64,7 +64,7 @@ pub(super) struct Reloader {
     pub(super) cache: SiteCache,
     pub(super) encodings: Arc<Encodings>,
     pub(super) conversions: Arc<ConversionCache>,
-    /// The encoding thread reports here that stronger encodings are ready.
+    /// Given to the encoding thread, which triggers reloads through it.
     pub(super) reasons: Sender<ReloadReason>,
     /// Triggers a reload after changes in the site's folder; `None` if it is not watched.
     pub(super) watcher: Option<SiteWatcher>,

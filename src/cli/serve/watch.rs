@@ -22,7 +22,7 @@ pub(super) enum ReloadReason {
     Encoded,
     /// The encoding thread has ended, and its memory can be returned to the system.
     EncodingEnded,
-    /// A page's publication time has come.
+    /// It is time to publish a page or to take it down.
     Scheduled,
 }
 

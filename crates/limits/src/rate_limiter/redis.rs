@@ -84,9 +84,9 @@ pub(super) struct RedisClient {
 struct Inner {
     options: RedisOptions,
     primary: ArcSwapOption<Primary>,
-    /// Sends the reason to the [`Reconnector`] whenever the breaker opens.
+    /// Whenever the breaker opens, sends the fault that opened it to the [`Reconnector`].
     lost: UnboundedSender<RedisFault>,
-    /// All metrics except `is_connected`.
+    /// The metrics. Their `is_connected` is not used: it is derived from `primary`.
     metrics: Mutex<RedisMetrics>,
 }
 

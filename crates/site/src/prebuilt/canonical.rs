@@ -84,7 +84,7 @@ fn host(url: &Uri) -> Option<String> {
     Some(host.strip_prefix("www.").unwrap_or(&host).to_owned())
 }
 
-/// The path without folders in parentheses; `None` if it has none.
+/// The path without folders in parentheses; `None` if no folder is in parentheses.
 fn without_groups(path: &str) -> Option<String> {
     let (folders, last) = path.rsplit_once('/')?;
     let is_group = |name: &str| name.starts_with('(') && name.ends_with(')');

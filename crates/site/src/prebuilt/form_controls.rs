@@ -29,7 +29,7 @@ struct Control {
     name: String,
     /// The type of an `<input>` or `<button>` in lower case, or else the name of the element.
     kind: String,
-    /// The non-empty values that the page sets: of a menu, check box, radio button, button or hidden control.
+    /// The non-empty values that the page sets for a menu, check box, radio button, button or hidden control.
     values: Vec<String>,
 }
 
