@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 use std::{env, fs};
 
-/// The files that determine a conversion: code of the converter and the site, and versions of libraries.
+/// The files that determine a conversion: the converter, the code that completes pages, and `Cargo.lock`.
 const SOURCES: [&str; 6] = [
     "../convert/src",
     "../convert/Cargo.toml",

@@ -96,7 +96,7 @@ impl Text {
         }
         let message = take("message")?.ok_or("`message` is missing")?;
         let mut text = Text { line, label, ..Text::of_message(message) };
-        // Ignore other members: they are notes of the operator.
+        // Read only these members, because any others are the operator's notes.
         for name in ["name", "email"] {
             if let Some(value) = take(name)?.filter(|value| !value.trim().is_empty()) {
                 text.fields.insert(name.to_owned(), value.into());

@@ -6,7 +6,7 @@ use std::time::Duration;
 use super::gcra::{self, WindowQuota};
 use super::quota::{Admission, Layer, LimitDecision, LimitOptions, QuotaStatuses};
 
-/// The quotas of a source and of a network, per minute and per hour. Rust and `gcra.lua` use the same ticks.
+/// The quotas of a source and of a network, per minute and per hour, in the ticks that `gcra.lua` uses.
 #[derive(Clone, Copy, Debug)]
 pub struct LimitRule {
     pub(super) source: [WindowQuota; 2],

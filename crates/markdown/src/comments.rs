@@ -33,7 +33,7 @@ const DELIMITERS: [(&str, &[&str]); 8] = [
 /// The delimiter at both ends of an Obsidian comment.
 const PERCENT: &str = "%%";
 
-/// In MyST, a line that begins with this is a comment. In other dialects, it is text.
+/// In MyST, a line that begins with this is a comment. In other dialects, the line is text.
 const LINE_MARK: &str = "% ";
 
 /// A body without comments.

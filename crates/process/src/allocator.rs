@@ -44,7 +44,7 @@ fn max_arenas() -> libc::c_int {
 /// start, and before anything large is allocated. Does nothing with other C libraries.
 pub fn configure_allocator() {
     #[cfg(target_env = "gnu")]
-    // SAFETY: no other thread runs yet (see above), and mallopt(3) rejects values that it does not support.
+    // SAFETY: the caller ensures that no other thread runs yet, and mallopt(3) rejects unsupported values.
     unsafe {
         libc::mallopt(libc::M_ARENA_MAX, max_arenas());
         libc::mallopt(libc::M_MMAP_THRESHOLD, MMAP_THRESHOLD);

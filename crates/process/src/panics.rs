@@ -72,7 +72,7 @@ const RESTART_DELAY: Duration = Duration::from_secs(1);
 /// index.
 const MAX_MESSAGE_CHARS: usize = 300;
 
-/// The number of panics in each part. A static, because the panic hook is global as well.
+/// The number of panics in each part. This is a static because the panic hook is global.
 static COUNTS: [AtomicU64; Part::ALL.len()] = [const { AtomicU64::new(0) }; Part::ALL.len()];
 
 thread_local! {
@@ -154,7 +154,7 @@ pub fn set_hook(report: impl Fn(&PanicHookInfo<'_>, bool) + Send + Sync + 'stati
 }
 
 impl Part {
-    /// The part to which an uncaught panic on a thread with this name is counted.
+    /// The part to which an uncaught panic on a thread with this name is attributed.
     fn of_thread(name: Option<&str>) -> Part {
         match name.unwrap_or_default() {
             name if name.starts_with("worker-") || name == "ops" => Part::Request,
@@ -200,7 +200,7 @@ pub fn capture<T>(work: impl FnOnce() -> T) -> Result<T, Panic> {
     })
 }
 
-/// Panics again with a panic from [`capture`], usually on another thread. The panic keeps its first location.
+/// Panics again with a panic from [`capture`], usually on another thread. Keeps the panic's first location.
 pub fn resume(panic: Panic) -> ! {
     panic::panic_any(panic)
 }

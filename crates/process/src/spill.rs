@@ -20,7 +20,7 @@ use rustix::fs::{FallocateFlags, OFlags, fallocate, fstatvfs};
 /// disk.
 const SEGMENT: u64 = 64 << 20;
 
-/// The minimum free space in bytes that a new file must leave on its file system, such as for submissions.
+/// A new file must leave at least this many bytes free on its file system, so that submissions still fit.
 const MIN_FREE: u64 = 1 << 30;
 
 /// Bodies in unnamed files. Dropping the last reference to a body frees its space on disk.
@@ -85,7 +85,7 @@ impl Segment {
 
 impl Drop for Segment {
     fn drop(&mut self) {
-        // SAFETY: no `Body` refers to the mapping now, because each `Body` keeps its segment alive.
+        // SAFETY: no `Body` still refers to the mapping, because each `Body` keeps its segment alive.
         unsafe { libc::munmap(self.start.as_ptr(), self.length) };
     }
 }

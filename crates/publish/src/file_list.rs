@@ -239,7 +239,7 @@ impl<'a> ServedFolders<'a> {
         true
     }
 
-    /// Records that a listed file is not published, and the reason.
+    /// Records that a found file is not published, and the reason.
     pub fn exclude(&self, file: &FoundFile, reason: ExclusionReason, publication: &mut Publication<'_>) {
         let path = (self.served_path)(&file.path_in_site);
         publication.exclude(file.path_in_site.clone(), path, reason);
@@ -560,7 +560,7 @@ impl FolderListing<'_, '_, '_> {
             reason == Some(ExclusionReason::Hidden)
         };
         let mut below = self.served.folders.iter().filter_map(|(served, _)| target.strip_prefix(served).ok());
-        // A Kubernetes volume links to files in a folder such as `..data`, to replace them atomically.
+        // In a Kubernetes volume, files link to a folder such as `..data`, which is replaced atomically.
         let is_version = |name: &OsStr| name.as_encoded_bytes().starts_with(b"..");
         let is_hidden = |name: &OsStr| is_hidden(name) && !is_version(name);
         match below.next().map(|below| !is_listed && below.iter().any(is_hidden)) {

@@ -273,7 +273,7 @@ pub struct Publication<'a> {
 pub struct PublicationResult {
     /// The excluded files and folders, sorted by name.
     pub exclusions: Vec<Exclusion>,
-    /// Sentences that say which files are protected by their modes, if not all users may read the pages.
+    /// Notes about folders with pages that not all users may read, because modes protect fewer files there.
     pub notes: Vec<String>,
 }
 

@@ -7,7 +7,7 @@ use serde::Deserialize;
 /// Maximum number of rules that an opinion names.
 const MAX_RULES: usize = 4;
 const MAX_RULE_CHARS: usize = 40;
-/// The maximum number of points to show. Larger numbers are shown as this one.
+/// The maximum number of points to show. Larger numbers are shown as this number.
 const MAX_POINTS: f64 = 9999.0;
 
 /// The verdict of rspamd on a submission.

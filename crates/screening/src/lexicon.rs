@@ -14,7 +14,7 @@ use super::fault::LexiconFault;
 use super::features::{self, FeatureId, FeatureKind, FeatureSet, Shape};
 use super::tokenizer::{PREFIX_LENGTHS, Token, Tokenizer, Word, extend_hash};
 
-/// The built-in files of the lexicon, one for each language, with their names and contents.
+/// The names and contents of the built-in files with phrases, one for each language.
 pub(super) const BUILT_IN: [(&str, &str); 22] = [
     ("ar.toml", include_str!("../lexicon/ar.toml")),
     ("cs.toml", include_str!("../lexicon/cs.toml")),
@@ -178,7 +178,7 @@ impl std::fmt::Debug for Lexicon {
     }
 }
 
-/// Two lexica are equal only if they are the same instance.
+/// Two lexicons are equal only if they are the same instance.
 impl PartialEq for Lexicon {
     fn eq(&self, other: &Lexicon) -> bool {
         std::ptr::eq(self, other)
@@ -538,7 +538,7 @@ pub(super) struct Words<'a> {
     spelled: (usize, u64),
     /// Number of disguised words that imitate a significant word of the lexicon, such as `c4sino`.
     pub disguised: usize,
-    /// Number of disguised words that imitate a word of the lexicon that is not significant: `serv1ces`.
+    /// Number of disguised words that imitate an insignificant word of the lexicon, such as `serv1ces`.
     pub doubtful: usize,
 }
 

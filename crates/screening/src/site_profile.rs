@@ -113,6 +113,6 @@ impl SiteProfile {
 
 /// The hash of a word's first [`MIN_LETTERS`] characters; `None` if it has fewer letters.
 fn stem(word: &Word) -> Option<u32> {
-    // The shortest prefix has three characters, so this is the one with six.
+    // The shortest prefix has three characters, so the prefix at index 3 has six.
     (word.letters >= MIN_LETTERS).then(|| word.prefixes[3])
 }

@@ -403,7 +403,7 @@ enum Script {
 /// Apostrophes that may separate a Latin name from an ending in another alphabet, as in `iPhone'ов`.
 const APOSTROPHES: [char; 3] = ['\'', '\u{2019}', '\u{2bc}'];
 
-/// Counts the changes of a word between Latin, Cyrillic and Greek letters, and notes their surroundings.
+/// Facts about a word's letters that distinguish names with foreign endings (`iPhone'ов`) from disguises.
 #[derive(Default)]
 #[expect(clippy::struct_excessive_bools, reason = "independent facts about the letters of a word")]
 struct Alphabets {

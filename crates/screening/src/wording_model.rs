@@ -63,7 +63,7 @@ fn visit<'a>(texts: impl IntoIterator<Item = &'a str>, mut see: impl FnMut(u16))
     }
 }
 
-/// Separates words, and precedes the first one.
+/// The character that separates words, and precedes the first word.
 const SPACE: u32 = b' ' as u32;
 
 /// The folded characters of the texts' words, with a space between words and several at the end. Leaves out
@@ -167,7 +167,7 @@ fn skip_address(text: &str, at: usize) -> usize {
     text.len() - text[at..].trim_start_matches(is_in_word).len()
 }
 
-/// Appends a space, unless there is one already.
+/// Appends a space, unless `letters` already ends with a space.
 fn end_word(letters: &mut Vec<u32>) {
     if letters.last() != Some(&SPACE) {
         letters.push(SPACE);

@@ -92,7 +92,7 @@ pub fn parse_mail(
     if body.len() > MAX_TEXT {
         refuse(Some(body_line), format!("the text must have at most {MAX_TEXT} bytes"));
     }
-    // The sender's name is the same in all mails, so it may use only placeholders that have a value now.
+    // The sender's name is the same in all mails, so it may use only placeholders that already have a value.
     let fixed: Vec<_> = known.iter().copied().filter(|(_, value)| value.is_some()).collect();
     let head = [
         (&*subject, line_of("subject"), known, Severity::Error),

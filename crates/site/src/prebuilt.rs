@@ -146,7 +146,7 @@ pub(super) struct Prebuilt {
     mount: String,
     /// The site's name, if it can be derived from the titles of the pages.
     site_name: Option<String>,
-    /// The names with percent escapes of files on disk, each with the decoded name.
+    /// The percent-encoded names of files on disk, each with its decoded name.
     decoded_names: Vec<(String, String)>,
 }
 

@@ -288,7 +288,7 @@ impl Site {
                 insert(self, path, line, entry);
             }
         }
-        // Check for circular redirects only after inserting all rules: a later rule may replace one of them.
+        // Check for circular redirects only after inserting all rules: a later rule may replace a redirect.
         for (path, line, before) in replaced.into_iter().rev() {
             if self.entries.get(&*path).is_some_and(|entry| self.is_circular(&path, entry, &rules)) {
                 match before {

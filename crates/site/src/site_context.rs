@@ -200,7 +200,7 @@ fn section_pages(documents: &[Document], language: usize) -> Vec<SectionPage> {
     listed.map(page).collect()
 }
 
-/// The pages in one language with `nav` in their front matter, lowest number first.
+/// The pages in one language that have `nav` in their front matter, lowest value of `nav` first.
 pub(super) fn navigation_pages(documents: &[Document], language: usize) -> Vec<&Document> {
     let is_in_navigation =
         |document: &&Document| document.language == language && document.front_matter.nav.is_some();

@@ -159,7 +159,7 @@ enum Purpose {
     Source,
     Asset,
     Verbatim,
-    /// A file of a build, which is served unchanged and not used for anything else.
+    /// A file of a build, of any type.
     Build,
     ThemeAsset,
     /// A template or the words of a language. Not published as a file.

@@ -220,7 +220,7 @@ fn write_files(folder: &Path, files: &BTreeMap<String, Bytes>) -> std::io::Resul
         fs::create_dir_all(path.parent().unwrap_or(folder))?;
         fs::File::create_new(path)?.write_all(bytes)?;
     }
-    // One sync of the file system: syncing ten thousand files one by one would take minutes.
+    // Sync the whole file system once, because syncing ten thousand files one by one would take minutes.
     Ok(rustix::fs::syncfs(fs::File::open(folder)?)?)
 }
 

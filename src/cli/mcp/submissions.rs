@@ -31,7 +31,7 @@ const MAX_FIELD: usize = 300;
 const BEFORE_MATCH: usize = 80;
 /// Maximum number of attempts that are returned for each delivery: the newest ones.
 const MAX_ATTEMPTS: usize = 20;
-/// Maximum time to search the inbox for one page. After it, the page contains the matches found so far.
+/// Maximum time to search the inbox for one page. If it runs out, the page has the matches found so far.
 const SEARCH_TIME: Duration = Duration::from_secs(2);
 
 /// The values of the argument `state`: whether a submission is marked as done.

@@ -215,7 +215,7 @@ fn write_lines(mut out: impl Write, lines: &Receiver<LogMessage>, lost: &AtomicU
             pending.push(b'\n');
             reported += count;
         }
-        // Errors are ignored: there is nowhere else to report them.
+        // Ignore errors, because there is nowhere else to report them.
         let _ = out.write_all(&pending).and_then(|()| out.flush());
         pending.clear();
         drop(flushed);

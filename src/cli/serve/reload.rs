@@ -64,7 +64,7 @@ pub(super) struct Reloader {
     pub(super) cache: SiteCache,
     pub(super) encodings: Arc<Encodings>,
     pub(super) conversions: Arc<ConversionCache>,
-    /// Given to the encoding thread, which triggers reloads through it.
+    /// The encoding thread reports its results and its end through clones of this sender.
     pub(super) reasons: Sender<ReloadReason>,
     /// Triggers a reload after changes in the site's folder; `None` if it is not watched.
     pub(super) watcher: Option<SiteWatcher>,

@@ -28,7 +28,7 @@ impl StartReport<'_> {
             self.log();
         } else {
             log.queue.flush();
-            // Errors are ignored: a closed standard error must not stop the server.
+            // Ignore errors, because a closed standard error must not stop the server.
             let _ = writeln!(anstream::stderr(), "{}", self.banner().join("\n  "));
         }
     }

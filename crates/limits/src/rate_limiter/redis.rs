@@ -86,7 +86,7 @@ struct Inner {
     primary: ArcSwapOption<Primary>,
     /// Whenever the breaker opens, sends the fault that opened it to the [`Reconnector`].
     lost: UnboundedSender<RedisFault>,
-    /// The metrics. Their `is_connected` is not used: it is derived from `primary`.
+    /// The metrics, except `is_connected`, which is derived from `primary`.
     metrics: Mutex<RedisMetrics>,
 }
 
@@ -255,7 +255,7 @@ impl Primary {
             return self.run_script(&self.connection, request).await;
         };
         match self.run_script(&own, request).await {
-            // Redis may have closed only this connection, because it was idle. Use the shared one.
+            // Redis may have closed only this connection, because it was idle. Try the shared connection.
             Err(error) if error.is_unrecoverable_error() => {
                 self.pool.drop_connection();
                 self.run_script(&self.connection, request).await

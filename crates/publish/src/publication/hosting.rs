@@ -47,7 +47,7 @@ pub(crate) fn has_settings(name: &str, at: &Path) -> bool {
 /// Maximum size in bytes of a configuration with a general name, such as `serve.json`.
 const MAX_SETTINGS_BYTES: u64 = 1 << 20;
 
-/// A folder with more entries than this counts as a folder without programs.
+/// A folder with more files and subfolders than this, at any depth, counts as a folder without programs.
 const MAX_EXAMINED: usize = 1000;
 
 impl HostingFile {

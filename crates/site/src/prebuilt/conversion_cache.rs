@@ -27,7 +27,7 @@ const MAGIC: &[u8] = b"frontdesk conversion 1\n";
 /// The length of the Markdown in the cache file of a conversion that has no Markdown.
 const NO_MARKDOWN: u32 = u32::MAX;
 
-/// A cache of conversions in a folder, one file for each. A damaged file counts as missing.
+/// A folder that caches conversions, with one file for each. A damaged file counts as missing.
 #[derive(Debug)]
 pub struct ConversionCache {
     folder: PathBuf,

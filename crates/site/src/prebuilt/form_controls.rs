@@ -79,7 +79,7 @@ pub(super) fn find_faults<'a>(
     forms: &[PageForm],
 ) -> Vec<Fault> {
     let named = |name: &str| forms.iter().map(|form| form.definition).find(|form| form.name == name);
-    // For each form and fault: the first page, the last page and the number of pages.
+    // Maps each form's mismatches to the first page, the last page and the number of pages with the mismatch.
     let mut found: BTreeMap<(&str, Mismatch), (&HtmlPage<'_>, &str, usize)> = BTreeMap::new();
     for (page, shown) in shown.flat_map(|(page, shown)| shown.iter().map(move |form| (page, form))) {
         for mismatch in named(&shown.name).map(|form| shown.mismatches(form)).unwrap_or_default() {
@@ -94,7 +94,7 @@ pub(super) fn find_faults<'a>(
     found.into_iter().filter_map(fault).collect()
 }
 
-/// A control that does not fit the definition of its form.
+/// A difference between the controls of a form on a page and the form's definition.
 #[derive(Debug, PartialEq, Eq, PartialOrd, Ord)]
 enum Mismatch {
     /// No field has the name of this control.

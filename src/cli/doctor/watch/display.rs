@@ -52,7 +52,7 @@ impl StatusLine {
     }
 }
 
-/// The alternate screen of a terminal. Dropping it returns to the normal one.
+/// The alternate screen of a terminal. Dropping this value switches back to the normal screen.
 pub(super) struct FullScreen;
 
 impl FullScreen {
