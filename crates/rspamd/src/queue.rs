@@ -43,7 +43,7 @@ type Recording = Pin<Box<dyn Future<Output = ()> + Send>>;
 pub struct OpinionCounts {
     pub clean: AtomicU64,
     pub spam: AtomicU64,
-    /// Requests without a usable answer in time.
+    /// Requests that got no usable answer in time.
     pub failed: AtomicU64,
 }
 

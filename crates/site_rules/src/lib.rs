@@ -152,7 +152,7 @@ impl RedirectRule {
         self.status == StatusCode::GONE
     }
 
-    /// Whether the rule depends on the request's query.
+    /// Whether the rule requires query parameters.
     pub fn has_parameters(&self) -> bool {
         !self.parameters.is_empty()
     }
