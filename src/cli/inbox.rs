@@ -155,7 +155,7 @@ pub(super) enum InboxCommand {
         /// The day, such as 2026-11-30, today or tomorrow
         #[arg(value_name = "DATE", required_unless_present = "none")]
         day: Option<String>,
-        /// Remove the day
+        /// Remove the submission's day
         #[arg(long)]
         none: bool,
         #[command(flatten)]

@@ -73,9 +73,14 @@ pub(super) fn run(folder: Option<&Path>, prebuilt: Option<&Path>) -> anyhow::Res
         let hint = format!("`frontdesk serve {shown}` serves it");
         return Err(with_hint(anyhow!("{shown} already holds a site"), hint));
     }
-    if resolve_path(folder).ancestors().skip(1).any(|above| above.join(FILE_NAME).exists()) {
-        let hint = "name a folder outside of that site, or serve that site with `frontdesk serve`";
-        return Err(with_hint(anyhow!("{shown} would be inside the folder of another site"), hint));
+    if let Some(site) = resolve_path(folder).ancestors().skip(1).find(|above| above.join(FILE_NAME).exists())
+    {
+        let site = site.display();
+        let message =
+            format!("{shown} would be inside {site}, which is the folder of another site ({FILE_NAME})");
+        let hint =
+            format!("name a folder outside of that site, or serve that site with `frontdesk serve {site}`");
+        return Err(with_hint(anyhow!(message), hint));
     }
     if let Some(name) = find_obstacle(folder) {
         bail!("{shown} is not empty (it contains `{name}`); name an empty folder, or a new one");
@@ -232,7 +237,10 @@ mod tests {
         assert!(error.to_string().ends_with("already holds a site"), "{error}");
         for inside in ["pages-2", "pages/blog"] {
             let error = run(Some(&folder.path().join(inside)), None).expect_err("no site in a site");
-            assert!(error.to_string().ends_with("would be inside the folder of another site"), "{error}");
+            assert!(
+                error.to_string().ends_with("which is the folder of another site (frontdesk.toml)"),
+                "{error}"
+            );
         }
     }
 

@@ -183,7 +183,7 @@ fn one_replica_runs_maintenance_and_the_other_takes_over() {
         fixture
             .replicas
             .iter()
-            .position(|replica| replica.log().contains("another process is running maintenance"))
+            .position(|replica| replica.log().contains("another process runs this inbox's maintenance"))
     };
     fixture.wait_until("a replica is on standby", || standby(&fixture).is_some());
     let standby = standby(&fixture).expect("one is on standby");

@@ -611,8 +611,8 @@ fn item_marker(dom: &Dom, item: NodeId) -> Option<(NodeId, String)> {
     let is_number = || {
         let number = text.trim_start_matches(['(', '[']).strip_suffix([')', ']', '.']);
         let is_short = |number: &str| (1..=4).contains(&number.len());
-        // A digit directly after the marker continues a number: `1.` and `50` are 1.50.
         number.is_some_and(|n| is_short(n) && n.bytes().all(|b| b.is_ascii_alphanumeric()))
+            // A digit directly after the marker continues a number: `1.` and `50` are 1.50.
             && !dom.text(after).is_some_and(|text| text.starts_with(|c: char| c.is_ascii_digit()))
     };
     (BULLETS.contains(&&*text) || is_tag && !text.is_empty() || is_number()).then_some((marker, text))

@@ -52,7 +52,8 @@ pub(super) struct Mode {
     /// Whether to keep elements without a visible effect: empty ones, and emphasis inside emphasis of the
     /// same kind.
     pub(super) is_exact: bool,
-    /// Whether to leave out links that show only a symbol, and buttons outside of headings and paragraphs.
+    /// Whether to convert only an article: without links that show only a symbol, and without buttons outside
+    /// of headings and paragraphs.
     pub(super) is_article: bool,
     /// Whether a script on the page renders TeX in text as formulas.
     pub(super) has_math: bool,

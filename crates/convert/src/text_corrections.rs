@@ -294,9 +294,10 @@ fn short_text(dom: &Dom, id: NodeId) -> String {
     dom.first_text(id, 50)
 }
 
-/// Whether `spoken` is the same text as `value`. Or it has the digits of `value` in whole numbers that follow
-/// each other, as in "49 dollars and 99 cents", and its words, except for short ones such as abbreviations.
-/// A `value` without digits or of more than 100 bytes must be the same text.
+/// Whether `spoken` says `value`: it is the same text, ignoring case and white space at the ends, or it has
+/// the digits of `value` in whole numbers that follow each other, as in "49 dollars and 99 cents", and
+/// contains its words of more than three letters. A `value` without digits or of more than 100 bytes must be
+/// the same text.
 fn is_said_by(value: &str, spoken: &str) -> bool {
     let own: String = value.chars().filter(char::is_ascii_digit).collect();
     let numbers: Vec<&str> =

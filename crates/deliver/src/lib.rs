@@ -9,9 +9,9 @@
 
 pub mod canary;
 pub mod channel;
+pub mod circuit_breaker;
 mod delivery_confirmations;
 pub mod digest;
-pub mod dispatch;
 mod handover;
 pub mod mail;
 pub mod maildir;

@@ -34,7 +34,7 @@ const INTERVAL: Duration = Duration::from_mins(15);
 /// The delay between sealing a submission and truncating the write-ahead log, which still contains the
 /// submission's plaintext.
 const TRUNCATE_DELAY: Duration = Duration::from_secs(2);
-/// Maximum number of rows that one transaction encrypts or removes.
+/// Maximum number of rows that one query selects to be encrypted, or that one transaction removes.
 const BATCH: usize = 200;
 /// How many days, including today, the inbox keeps the counts of refused requests.
 const REFUSAL_DAYS: i32 = 30;

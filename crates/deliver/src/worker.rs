@@ -6,8 +6,8 @@
 //! requeue all attempts that are recorded as in progress when it starts, without waiting for their leases to
 //! expire. With PostgreSQL, every replica delivers.
 //!
-//! [`crate::dispatch`] limits the attempts in progress, [`frontdesk_inbox::submission::schedule`] times the
-//! retries, and the store selects due deliveries.
+//! [`crate::circuit_breaker`] limits the attempts in progress, [`frontdesk_inbox::submission::schedule`]
+//! times the retries, and the store selects due deliveries.
 
 #![expect(clippy::disallowed_methods, reason = "the delivery loop reads the clock")]
 
@@ -27,8 +27,8 @@ use tokio::task::{JoinSet, LocalSet};
 
 use super::canary::{CanaryLink, OpenChannel};
 use super::channel::{Channel, ChannelOptions, TransportOptions};
+use super::circuit_breaker::{Dispatcher, HealthChange};
 pub use super::delivery_confirmations::Confirmations;
-use super::dispatch::{Dispatcher, HealthChange};
 use super::handover::Handover;
 use super::maildir;
 use super::maintenance::{self, Maintenance, MaintenanceOptions};
@@ -379,7 +379,9 @@ impl WorkerLoop {
     async fn take_over(&mut self) -> Option<Lock> {
         let place = &self.options.place;
         let lock = match place {
-            DatabaseUrl::Sqlite(_) => Some(wait_for_lock(place, STANDBY, "is delivering").await),
+            DatabaseUrl::Sqlite(_) => {
+                Some(wait_for_lock(place, STANDBY, "delivers this inbox's submissions").await)
+            }
             DatabaseUrl::Postgres(_) => None,
         };
         loop {
@@ -572,11 +574,11 @@ impl WorkerLoop {
 async fn wait_for_lock(place: &DatabaseUrl, retry_interval: Duration, what: &str) -> Lock {
     let mut is_reported = false;
     loop {
-        let place = place.clone();
-        match tokio::task::spawn_blocking(move || Lock::try_acquire(&place)).await {
+        let locked = place.clone();
+        match tokio::task::spawn_blocking(move || Lock::try_acquire(&locked)).await {
             Ok(Ok(Some(lock))) => return lock,
             Ok(Ok(None)) if !is_reported => {
-                tracing::info!("another process {what}; this process will take over when that one stops");
+                tracing::info!(inbox = %place, "another process {what}; this process will take over when that one stops");
             }
             Ok(Err(error)) if !is_reported => {
                 tracing::error!(%error, "cannot take the inbox's lock, so this process runs no maintenance and, with SQLite, delivers nothing; will retry every {} s", retry_interval.as_secs());
@@ -596,7 +598,7 @@ async fn run_maintenance(maintenance: Maintenance, canary: Arc<CanaryLink>) {
         return maintenance.run().await;
     }
     loop {
-        let lock = wait_for_lock(&maintenance.place, SERVER_STANDBY, "is running maintenance").await;
+        let lock = wait_for_lock(&maintenance.place, SERVER_STANDBY, "runs this inbox's maintenance").await;
         let lost = async {
             while lock.is_held() {
                 tokio::time::sleep(STANDBY).await;

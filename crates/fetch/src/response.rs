@@ -50,7 +50,7 @@ pub struct ResponseRecorder<S> {
 pub struct Received(Arc<Mutex<Vec<u8>>>);
 
 impl Received {
-    /// The response that [`read_response`] parses from the bytes received so far.
+    /// The response that [`read_response`] parses from the bytes that were received so far and kept.
     pub fn response(&self) -> Option<FetchResponse> {
         read_response(&self.0.lock().unwrap_or_else(PoisonError::into_inner))
     }

@@ -78,7 +78,8 @@ fn words_with_spellings(text: &str) -> Vec<Vec<String>> {
     spellings.collect()
 }
 
-/// Whether [`fold`] makes only [`PUNCTUATION`] of the character, or removes it, as it removes invisible ones.
+/// Whether [`fold`] leaves nothing of the character but [`PUNCTUATION`]. Also true for invisible characters,
+/// of which it leaves nothing.
 fn is_punctuation(c: char) -> bool {
     folded(c.encode_utf8(&mut [0; 4])).all(|c| PUNCTUATION.contains(c))
 }

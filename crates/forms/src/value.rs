@@ -259,8 +259,9 @@ pub(crate) fn check_number(field: &Field, number: &Number) -> Result<Option<Fiel
     }
 }
 
-/// Converts a number of options or characters to the type of [`Field::bounds`].
-pub(crate) fn count(length: usize) -> f64 {
+/// Converts a number of options or characters to the type of [`Field::bounds`]. A number beyond `u32` becomes
+/// infinite.
+pub(crate) fn to_bound(length: usize) -> f64 {
     u32::try_from(length).map_or(f64::INFINITY, f64::from)
 }
 
@@ -286,7 +287,7 @@ pub(crate) fn check_list(field: &Field, texts: &[String]) -> Result<Option<Field
     let sent = places.len();
     places.dedup();
     let [least, most] = field.bounds;
-    if places.len() != sent || !(least..=most).contains(&count(sent)) {
+    if places.len() != sent || !(least..=most).contains(&to_bound(sent)) {
         return Err(vec![Problem::NotAccepted]);
     }
     Ok(Some(FieldValue::List(places.into_iter().map(|place| field.options[place].to_owned()).collect())))

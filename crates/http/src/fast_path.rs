@@ -27,13 +27,13 @@ use tokio::time::Instant;
 
 use self::plain_request::{MAX_FIELDS, PlainRequest};
 use self::plain_response::PlainResponse;
-use super::body_files::MIN_COPIED;
 use super::connection_deadline::Observer as _;
 use super::connection_memory::cost;
 use super::handler::{PublicHandler, RequestContext};
 use super::http1::timer::ConnTimer;
 use super::response_body::ResponseBody;
 use super::sendfile::{ResponseStream, poll_send_before_file, poll_send_file};
+use super::sendfile_copies::MIN_COPIED;
 use super::shutdown::ShutdownPhase;
 use super::socket::{Peer, Scheme};
 use super::worker::Worker;

@@ -35,7 +35,6 @@ mod worker;
 // These modules read requests and send responses.
 mod ambiguity;
 mod body;
-mod body_files;
 mod client_address;
 mod date;
 mod fast_path;
@@ -46,6 +45,7 @@ mod request_id;
 mod response_body;
 mod security_headers;
 mod sendfile;
+mod sendfile_copies;
 mod service;
 pub mod trusted_proxies;
 mod write_buffer;

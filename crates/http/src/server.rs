@@ -4,11 +4,11 @@ use std::sync::Arc;
 
 use arc_swap::ArcSwap;
 
-use super::body_files::BodyCopies;
 use super::conn_limits::Connections;
 use super::counters::Counters;
 use super::options::Options;
 use super::private_name::PrivateName;
+use super::sendfile_copies::BodyCopies;
 use super::tls::Tls;
 
 /// The state that all workers share. `S` is the handlers' snapshot, which a reload replaces; it contains the

@@ -157,7 +157,9 @@ impl<'a> Changes<'a> {
     }
 
     /// Undoes [`Changes::mark_spam`] of a submission that had no mark: removes the mark and its lesson, and
-    /// releases the submission ([`Editor::release`]) if the mark had held it. Does nothing without a mark.
+    /// releases the submission ([`Editor::release`]) if the mark had held it. After an error, the mark may be
+    /// gone while the submission is still held; another call then releases it. Otherwise does nothing without
+    /// a mark.
     pub fn undo_spam(
         &mut self,
         id: Uuid,
@@ -165,14 +167,16 @@ impl<'a> Changes<'a> {
         now: Timestamp,
     ) -> Result<Annotated, StoreError> {
         let undone = self.editor.undo_spam(id, now)?;
-        if undone == Annotated::Changed && self.reader.is_held_by_mark(id)? {
+        if undone != Annotated::Missing && self.reader.is_held_by_mark(id)? {
             self.editor.release(id, channels, now)?;
+            return Ok(Annotated::Changed);
         }
         Ok(undone)
     }
 
     /// Removes the mark of spam, teaches that the submission is honest, and releases it if the mark had held
-    /// it. Without a mark, only teaches, and returns `Unchanged`.
+    /// it, also if an earlier call removed the mark and failed then. If there is nothing to remove or
+    /// release, only teaches, and returns `Unchanged`.
     pub fn unmark_spam(
         &mut self,
         id: Uuid,
@@ -180,8 +184,9 @@ impl<'a> Changes<'a> {
         now: Timestamp,
     ) -> Result<Annotated, StoreError> {
         let unmarked = self.editor.set_spam(id, false, now)?;
-        if unmarked == Annotated::Changed && self.reader.is_held_by_mark(id)? {
+        if unmarked != Annotated::Missing && self.reader.is_held_by_mark(id)? {
             self.editor.release(id, channels, now)?;
+            return Ok(Annotated::Changed);
         }
         Ok(unmarked)
     }

@@ -12,7 +12,7 @@ use std::hash::Hash;
 use std::time::{Duration, Instant};
 
 use super::gcra::Gcra;
-use super::layers::{Debts, LayerState, Layers};
+use super::limiter_state::{Debts, LayerState, Layers};
 use super::quota::{Admission, DecisionCounts};
 use super::rule;
 use super::sketch::{CellTable, ROWS};

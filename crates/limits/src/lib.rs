@@ -11,7 +11,7 @@
 
 mod bytes;
 mod gcra;
-mod layers;
+mod limiter_state;
 mod local;
 mod quota;
 pub mod rate_limiter;

@@ -2,7 +2,7 @@
 
 use std::time::Instant;
 
-use super::layers::{LayerState, Layers};
+use super::limiter_state::{LayerState, Layers};
 use super::quota::{Admission, DecisionCounts, LimitDecision, LimitOptions, QuotaStatuses};
 use super::rule::{self, LimitRule};
 use super::sketch::{Sketch, SketchEntry};

@@ -18,7 +18,7 @@ use std::ops::Range;
 use std::time::Duration;
 
 use super::gcra::{self, WindowQuota};
-use super::layers::Debts;
+use super::limiter_state::Debts;
 use super::quota::QuotaStatus;
 
 /// The number of rows, which is also the number of cells per key.

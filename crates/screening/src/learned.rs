@@ -34,8 +34,8 @@ const MIN_HONEST: f64 = 4.0;
 const SMOOTHING: f64 = 0.5;
 /// Points per unit of the combined log-odds; see [`average`].
 const POINTS_PER_UNIT: f64 = 9.0;
-/// The weight of the odds of words. The odds of features have the weight 1.
-const WORDS_SHARE: f64 = 0.6;
+/// The weight of the log-odds of words in [`average`]; those of features have the weight 1.
+const WEIGHT_OF_WORDS: f64 = 0.6;
 /// Minimum sum of the weights of the lessons that contain a word. Rarer words do not count.
 const MIN_LESSONS_OF_WORD: f64 = 1.5;
 /// The share of honest lessons that the calibration allows to be marked as suspicious.
@@ -238,7 +238,7 @@ impl Counts {
 
 /// The combined logarithm of the odds that a text is spam, from those of its tokens: the sums for features
 /// and for words, each divided by the root of one more than its number of tokens. Words count
-/// [`WORDS_SHARE`].
+/// [`WEIGHT_OF_WORDS`].
 fn average(odds: impl Iterator<Item = (u32, f64)>) -> f64 {
     let mut sums = [(0.0, 1.0), (0.0, 1.0)];
     for (hash, odds) in odds {
@@ -246,7 +246,7 @@ fn average(odds: impl Iterator<Item = (u32, f64)>) -> f64 {
         *sum = (sum.0 + odds, sum.1 + 1.0);
     }
     let [features, words] = sums.map(|(sum, count): (f64, f64)| sum / count.sqrt());
-    features + WORDS_SHARE * words
+    features + WEIGHT_OF_WORDS * words
 }
 
 impl LearnedModel {

@@ -152,9 +152,9 @@ struct TextScan {
     blocked: Option<String>,
     /// Whether the text names a messenger or links to one.
     messenger: bool,
-    /// The number of capital letters.
+    /// The number of uppercase letters.
     upper: u32,
-    /// The number of small letters.
+    /// The number of lowercase letters.
     lower: u32,
     /// The number of words with invisible characters.
     hidden: usize,

@@ -384,7 +384,7 @@ impl FrontMatterReader<'_> {
             } else if visibility.is_limited() {
                 let message = "a `cascade` with a `target` cannot withhold pages";
                 let fault = Fault::error(self.place, self.line("cascade"), message);
-                self.faults.push(fault.hint("remove `target`, or set `draft: true` in each of the pages"));
+                self.faults.push(fault.hint("remove `target`, so that it applies to all pages below, or write its keys in each of the pages"));
             }
         }
         all

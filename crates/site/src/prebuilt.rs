@@ -63,7 +63,7 @@ use frontdesk_process::parallel::in_parallel;
 use frontdesk_publish::media_type::{media_type, media_type_of};
 use frontdesk_publish::{FileChanged, MAX_FILE_BYTES, Publication, find_template_syntax, is_fingerprinted};
 
-/// Whether `folder` has a home page, and [`find_source`] finds nothing in it. `false` for the empty path.
+/// Whether `folder` is a generator's output: it has a home page, and [`find_source`] finds no source in it.
 pub fn is_build(folder: &Path) -> bool {
     has_home_page(folder) && find_source(folder).is_none()
 }

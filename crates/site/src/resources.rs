@@ -168,8 +168,9 @@ fn written_skill(site: &Site) -> Option<&File> {
 /// A job that builds files, each with its path.
 type Job<'a> = Box<dyn Fn() -> Vec<(String, File)> + Sync + 'a>;
 
-/// Builds all resources except `llms-full.txt`, in parallel. Those in `/.well-known/` get the header of
-/// [`cors_header`].
+/// Builds all resources except `llms-full.txt` and the script for reloads, in parallel. Those in
+/// `/.well-known/` get the header of [`cors_header`]. Also builds a `SKILL.md` if the operator has written
+/// one, which the index of skills then describes. Leaves out guides whose path cannot be decoded.
 fn build_files(site: &Site, options: &PagesOptions, more: &ResourceOptions) -> Vec<(String, Arc<File>)> {
     let mut jobs: Vec<Job<'_>> = Vec::new();
     for (index, language) in site.languages.iter().enumerate() {
@@ -180,6 +181,7 @@ fn build_files(site: &Site, options: &PagesOptions, more: &ResourceOptions) -> V
             };
             guides.filter_map(guide).collect()
         }));
+        // The feed of the first language is one of `RESOURCES`, and so is the first sitemap below.
         if index > 0 {
             let path = format!("{}/blog/rss.xml", language.prefix);
             jobs.push(Box::new(move || vec![(path.clone(), new_file(RSS, build_feed(site, index)))]));

@@ -537,19 +537,23 @@ pub fn parse_headers(
         let is_link = name.eq_ignore_ascii_case("link");
         let value = if is_link { value.as_deref().map(encode_links) } else { value };
         // `Link` must be ASCII, because it is joined with the page's own `Link`, which is ASCII.
-        let is_valid = value.as_deref().is_none_or(|value| {
-            !value.is_empty() && HeaderValue::from_str(value).is_ok() && (value.is_ascii() || !is_link)
-        });
+        let fault = match value.as_deref() {
+            Some("") => Some("its value is empty"),
+            Some(value) if HeaderValue::from_str(value).is_err() => Some("its value has control characters"),
+            Some(value) if is_link && !value.is_ascii() => Some("outside of `<…>`, it must be ASCII"),
+            _ => None,
+        };
         match HeaderName::try_from(name) {
-            Ok(name) if COMPUTED.contains(&name.as_str()) => {
-                warn(format!("`{name}` is ignored: rules cannot set this header"));
+            Ok(header) if COMPUTED.contains(&header.as_str()) => {
+                warn(format!("`{header}` is ignored: rules cannot set this header"));
             }
-            Ok(name) if is_valid => match rules.last_mut() {
+            Ok(header) if fault.is_none() => match rules.last_mut() {
                 _ if is_skipped => {}
-                Some(rule) => rule.headers.push((name, value)),
-                None => warn(format!("the header `{name}` is ignored: no path precedes it")),
+                Some(rule) => rule.headers.push((header, value)),
+                None => warn(format!("the header `{header}` is ignored: no path precedes it")),
             },
-            _ => warn(format!("the header `{name}` is ignored: its name or its value is empty or invalid")),
+            Ok(_) => warn(format!("the header `{name}` is ignored: {}", fault.unwrap_or_default())),
+            Err(_) => warn(format!("the header `{name}` is ignored: this is not the name of a header")),
         }
     }
     rules
@@ -836,9 +840,15 @@ mod tests {
             ("  Content-Length: 1", "_headers:2: `content-length` is ignored"),
             ("  Basic-Auth: a:b", "_headers:2: `Basic-Auth` restricts access to the page"),
             ("  No colon", "_headers:2: the line is ignored: it is not a header"),
-            ("  Bad name: x", "_headers:2: the header `Bad name` is ignored"),
-            ("  Link: </a>; title=\"é\"", "_headers:2: the header `Link` is ignored"),
-            ("  Content-Security-Policy:", "_headers:2: the header `Content-Security-Policy` is ignored"),
+            ("  Bad name: x", "_headers:2: the header `Bad name` is ignored: this is not the name"),
+            (
+                "  Link: </a>; title=\"é\"",
+                "_headers:2: the header `Link` is ignored: outside of `<…>`, it must be ASCII",
+            ),
+            (
+                "  Content-Security-Policy:",
+                "_headers:2: the header `Content-Security-Policy` is ignored: its value is empty",
+            ),
             ("Unindented", "_headers:2: the line is ignored: it is not a header"),
             ("https://x.example/*", "_headers:2: the rule is ignored: it applies to another host"),
         ] {

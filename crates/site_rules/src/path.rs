@@ -147,8 +147,9 @@ pub fn markdown_paths(page: &str) -> [String; 3] {
 }
 
 /// The path in the other normalization form of Unicode (UAX #15), because names of files that were made on
-/// macOS have decomposed characters, unlike links. `None` for ASCII, and for a path in neither form: a
-/// character such as the Kelvin sign must not be another spelling of an ASCII letter.
+/// macOS have decomposed characters, unlike links. `None` if both forms are the same, as for ASCII and `ß`,
+/// and for a path in neither form: a character such as the Kelvin sign must not be another spelling of an
+/// ASCII letter.
 pub fn other_form(path: &str) -> Option<String> {
     let (composed, decomposed): (String, String) =
         (!path.is_ascii()).then(|| (path.nfc().collect(), path.nfd().collect()))?;

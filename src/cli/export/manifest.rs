@@ -93,7 +93,8 @@ fn add_file(value: &mut Value, coded: &EncodedFile) {
     }
 }
 
-/// Describes a response that is not stored as a file: its status, location, headers and body.
+/// Describes a response that is not stored as a file: its status, location, own headers ([`own_headers`]),
+/// and body, in which invalid UTF-8 is replaced.
 fn describe_response(layout: &ExportLayout, reply: &RecordedResponse) -> Value {
     let mut value = json!({ "status": reply.status });
     if let Some(location) = reply.header("location") {
@@ -104,7 +105,8 @@ fn describe_response(layout: &ExportLayout, reply: &RecordedResponse) -> Value {
     value
 }
 
-/// The headers of a response that are neither common to all responses nor in other members of the manifest.
+/// The headers of a response that are not common to all responses, except `etag`, `location` and
+/// `content-encoding`.
 fn own_headers(layout: &ExportLayout, reply: &RecordedResponse) -> Value {
     layout.own_headers(reply, &["etag", "location", "content-encoding"]).cloned().collect()
 }

@@ -1,4 +1,5 @@
-//! Process settings: open files, program code in memory, and scheduling.
+//! Settings of the process: open files, program code in memory, and scheduling. Also starts threads, and ends
+//! the process with its standard input.
 #![cfg_attr(
     target_os = "linux",
     expect(unsafe_code, reason = "the C library's settings and scheduling classes have no safe interface")

@@ -5,7 +5,8 @@ pub(super) const MAX_HOST: usize = 253;
 
 /// The referring host in lower case, written to `buffer`. Empty if it is an IP address, because addresses are
 /// not stored. `None` if the page was opened directly or from this site, or if the header is no valid `http`
-/// or `https` URL, names a user, or has a host that is not ASCII.
+/// or `https` URL, names a user, or has a host that is
+/// not ASCII or longer than [`MAX_HOST`]. A dot at the end of the host is ignored.
 ///
 /// `own` are the hosts of this site, with or without a port. A leading `www.` makes no difference for them.
 pub(super) fn referring_host<'b>(
@@ -21,6 +22,7 @@ pub(super) fn referring_host<'b>(
         return None;
     }
     let host = without_port(authority);
+    let host = host.strip_suffix(b".").unwrap_or(host);
     let is_own = |own: &[u8]| without_www(without_port(own)).eq_ignore_ascii_case(without_www(host));
     if own.into_iter().any(is_own) {
         return None;
@@ -28,7 +30,6 @@ pub(super) fn referring_host<'b>(
     if host.first() == Some(&b'[') {
         return Some("");
     }
-    let host = host.strip_suffix(b".").unwrap_or(host);
     let is_valid = |byte: &u8| byte.is_ascii_alphanumeric() || matches!(byte, b'.' | b'-' | b'_');
     if host.is_empty() || !host.iter().all(is_valid) {
         return None;
@@ -78,6 +79,7 @@ mod tests {
             // This site, with and without `www.`, and at the address that the request names.
             ("https://www.example.com/page/", None),
             ("https://EXAMPLE.com/", None),
+            ("https://www.example.com./", None),
             ("http://localhost:8080/page/", None),
             ("http://[::1]:8080/", Some("")),
             ("http://192.0.2.1/", Some("")),

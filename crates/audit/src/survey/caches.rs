@@ -58,7 +58,8 @@ pub struct CachesSurvey {
     /// The response to a client that accepts only PDF, at a cache-busting URL of the page; only if the site
     /// negotiates.
     pub not_acceptable: Option<Arc<Exchange>>,
-    /// The response to an agent at the URL that redirected the first browser, with a cache-busting query.
+    /// The response to an agent at the URL that the operator named, with a cache-busting query; only if that
+    /// URL redirected the browser and the site negotiates.
     pub redirect_markdown: Option<Arc<Exchange>>,
     /// The response to a browser with other languages than the page's, at the address that the operator
     /// named, with a cache-busting query. Not sent if that address is no redirect and the page declares no

@@ -142,7 +142,7 @@ impl SmtpSession {
     }
 }
 
-/// The extensions that a server offers in its reply to EHLO.
+/// The extensions that this client uses, as far as a server offers them in its reply to EHLO.
 #[derive(Debug, Default)]
 struct Capabilities {
     starttls: bool,

@@ -8,7 +8,7 @@ use toml::de::{DeTable, DeValue};
 
 use super::{DedupKey, Field, FieldKind, Form, intern};
 use crate::lead_source::LEAD_COLUMNS;
-use crate::value::{LARGEST, check_text, count, is_day};
+use crate::value::{LARGEST, check_text, is_day, to_bound};
 
 /// Maximum number of fields of a form.
 pub const MAX_FIELDS: usize = 40;
@@ -453,7 +453,7 @@ impl<'a> Reader<'a> {
                 }
             }
             Choices => {
-                let most = count(field.options.len());
+                let most = to_bound(field.options.len());
                 let least = if field.required { 1.0 } else { 0.0 };
                 field.bounds = [
                     self.number(table, "min", least..=most).unwrap_or(least).ceil(),
@@ -473,7 +473,7 @@ impl<'a> Reader<'a> {
                         _ => LINE_CHARS,
                     };
                     let limit = if kind == Email { most } else { TEXT_CHARS };
-                    let written = self.number(table, "max", 1.0..=count(limit));
+                    let written = self.number(table, "max", 1.0..=to_bound(limit));
                     // Drop decimal places: the length is an integer.
                     let written = written.and_then(|number| number.trunc().to_string().parse().ok());
                     field.max_chars = written.unwrap_or(most);

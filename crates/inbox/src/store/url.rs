@@ -1,4 +1,4 @@
-//! The address of an inbox: a SQLite file or a PostgreSQL database.
+//! The address of an inbox: a SQLite file or a PostgreSQL database. `frontdesk-config` parses `store.url`.
 
 use std::fmt;
 use std::path::{Path, PathBuf};

@@ -13,20 +13,20 @@ pub(super) static RULE: Rule = Rule {
     group: Group::Links,
     severity: Severity::Advice,
     checks: "The canonical URL of a page is on the host that serves the page, with or without `www.`, \
-             and has its scheme.",
+             and has `https` if the page has it.",
     matters: "Search engines index the canonical URL instead of the page (RFC 6596). With a wrong host, the \
               page disappears from search results.",
     hurts: "Search engines and agents, which cite the wrong URL.",
     fixes: &[Fix {
         platform: Platform::Any,
-        text: "Set the base URL of the generator to the public address. In a copy for tests, \
-                   that address is right.",
+        text: "Set the base URL of the generator to the public address. A copy for tests \
+                   may name it, too.",
     }],
     check,
 };
 
-/// Reports each page whose canonical URL is on another host or not encrypted. A private copy may name the
-/// host of the public site.
+/// Reports each page whose canonical URL is on another host, or has `http` although the page has `https`. A
+/// private copy may name the host of the public site.
 fn check(survey: &Survey, findings: &mut Findings) {
     let production = production_host(survey);
     for page in &survey.first_requests.pages {

@@ -19,7 +19,7 @@ use frontdesk_screening::Evidence;
 use jiff::Timestamp;
 use uuid::Uuid;
 
-use crate::dispatch::{Dispatcher, HealthChange};
+use crate::circuit_breaker::{Dispatcher, HealthChange};
 use crate::order;
 
 mod attacks;

@@ -18,7 +18,7 @@ use jiff::Timestamp;
 use rusqlite::params;
 use uuid::Uuid;
 
-use crate::dispatch::{Dispatcher, HealthChange};
+use crate::circuit_breaker::{Dispatcher, HealthChange};
 use crate::order;
 
 const LEASE: Duration = Duration::from_mins(3);

@@ -167,7 +167,8 @@ impl Editor {
         self.hold_for(id, "marked as spam", true, now)
     }
 
-    /// Holds a submission, as [`Editor::hold`] describes. `is_spam` records the spam mark as the reason.
+    /// Holds a submission, as [`Editor::hold`] describes. `is_spam` records that
+    /// the spam mark is the cause, so that removing the mark ends the hold.
     fn hold_for(
         &mut self,
         id: Uuid,

@@ -56,8 +56,9 @@ pub(super) fn supplanted(path: &Path) -> StoreError {
     StoreError::io(path, io::Error::other(SUPPLANTED))
 }
 
-/// Creates the folder of the database at `path`, and any missing parents, durably. Only a starting server and
-/// commands that create a database may call this.
+/// Creates the folder of the database at `path`, and any missing parents, durably and with access for this
+/// user only; existing folders keep their modes. Only a starting server and commands that create a database
+/// may call this.
 pub(crate) fn create_folder(path: &Path) -> Result<(), StoreError> {
     let path = absolute(path)?;
     let folder = path.parent().unwrap_or(&path);

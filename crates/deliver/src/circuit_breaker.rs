@@ -61,7 +61,7 @@ pub enum HealthChange {
     Off,
 }
 
-/// Minimum sleep before the next claim. Prevents a busy loop while a due delivery cannot be claimed.
+/// Minimum sleep until a delivery is due. Prevents a busy loop while a due delivery cannot be claimed.
 const MIN_SLEEP: Duration = Duration::from_millis(50);
 
 /// Minimum time between two claims while no channel has capacity. Such claims only detect that the operator
