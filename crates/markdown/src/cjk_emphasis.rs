@@ -19,7 +19,7 @@ pub fn parse<'a>(
     options: &Options<'_>,
 ) -> (Node<'a>, Vec<(Range<usize>, String)>) {
     let standard = dollars::parse(arena, body, options);
-    if !body.contains(['*', '_', '~']) || !body.contains(is_cjk) {
+    if body.is_ascii() || !body.contains(['*', '_', '~']) || !body.contains(is_cjk) {
         return (standard, Vec::new());
     }
     let mut friendly = options.clone();

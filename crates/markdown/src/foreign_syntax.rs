@@ -2,6 +2,7 @@
 
 use comrak::nodes::Sourcepos;
 use frontdesk_publish::directive;
+use memchr::memchr3;
 
 use crate::source::{SourceText, without_markers};
 
@@ -24,49 +25,60 @@ pub fn find(text: &str, source: &SourceText<'_>, position: Sourcepos) -> Option<
 /// Like [`find`]. `line` is the line that the text begins, without the markers of lists and quotes; `None`
 /// for a text in the middle of a line. `follows_link` says that the text is directly behind a link or image.
 fn find_in(text: &str, line: Option<&str>, follows_link: bool) -> Option<(String, &'static str)> {
-    if text.contains("{{") || text.contains("{%") {
-        return Some(("shortcodes are not supported; the page shows them as text".to_owned(), REWRITE));
-    }
-    let shown = |syntax: &str, hint| {
-        Some((format!("`{}` is not supported; the page shows it as text", syntax.trim_end()), hint))
-    };
-    if let Some(link) = wikilink(text) {
-        return shown(link, "write a Markdown link, such as `[About](about.md)`");
-    }
-    if let Some(marked) = highlighted(text) {
-        return shown(marked, "write `<mark>…</mark>`");
-    }
-    if let Some(attributes) = attribute_list(text, line.is_some(), follows_link) {
-        // Restore the straight quotes, which the parser has replaced with quotation marks.
-        return shown(&attributes.replace(is_quote, "\""), "remove it, or write HTML with these attributes");
+    // Most texts have none of the bytes with which such syntax begins.
+    if memchr3(b'{', b'[', b'=', text.as_bytes()).is_some()
+        && let Some(found) = find_anywhere(text, line.is_some(), follows_link)
+    {
+        return Some(found);
     }
     let line = line?;
     if line.starts_with("*[") && line.contains("]:") {
-        return shown(line, "write `<abbr title=\"…\">` where the abbreviation occurs");
+        return Some(shown(line, "write `<abbr title=\"…\">` where the abbreviation occurs"));
     }
     if TABLE_OF_CONTENTS.iter().any(|marker| line.trim_end().eq_ignore_ascii_case(marker)) {
-        return shown(line, "write `toc: true` in the front matter for a table of contents");
+        return Some(shown(line, "write `toc: true` in the front matter for a table of contents"));
     }
     if let Some(name) = line.strip_prefix(":::").map(|rest| rest.trim_start_matches(':').trim_start())
         && name.starts_with(|c: char| c.is_alphabetic() || c == '{')
     {
-        return shown(":::", NOTE);
+        return Some(shown(":::", NOTE));
     }
     if let Some((kind, _)) = line.strip_prefix("[!").and_then(|rest| rest.split_once(']'))
         && !kind.is_empty()
         && kind.chars().all(|c| c.is_alphanumeric() || c == '-')
     {
-        return shown(&format!("[!{kind}]"), NOTE);
+        return Some(shown(&format!("[!{kind}]"), NOTE));
     }
     let kind = directive(line)?;
     match kind.trim_end() {
         "!!!" | "???" | "???+" => {
             let is_name = line[kind.len()..].starts_with(|c: char| c.is_ascii_lowercase());
-            is_name.then(|| shown(&kind, NOTE)).flatten()
+            is_name.then(|| shown(&kind, NOTE))
         }
-        "--8<--" | "=== \"" | "import" => shown(&kind, REWRITE),
+        "--8<--" | "=== \"" | "import" => Some(shown(&kind, REWRITE)),
         _ => None,
     }
+}
+
+/// The message about syntax, and the hint.
+fn shown(syntax: &str, hint: &'static str) -> (String, &'static str) {
+    (format!("`{}` is not supported; the page shows it as text", syntax.trim_end()), hint)
+}
+
+/// Like [`find_in`], but only for syntax that may be anywhere in a line.
+fn find_anywhere(text: &str, begins_line: bool, follows_link: bool) -> Option<(String, &'static str)> {
+    if text.contains("{{") || text.contains("{%") {
+        return Some(("shortcodes are not supported; the page shows them as text".to_owned(), REWRITE));
+    }
+    if let Some(link) = wikilink(text) {
+        return Some(shown(link, "write a Markdown link, such as `[About](about.md)`"));
+    }
+    if let Some(marked) = highlighted(text) {
+        return Some(shown(marked, "write `<mark>…</mark>`"));
+    }
+    let attributes = attribute_list(text, begins_line, follows_link)?;
+    // Restore the straight quotes, which the parser has replaced with quotation marks.
+    Some(shown(&attributes.replace(is_quote, "\""), "remove it, or write HTML with these attributes"))
 }
 
 const NOTE: &str = "write a note as a quotation that begins with the line `> [!NOTE]`, or with TIP, IMPORTANT, WARNING or CAUTION";

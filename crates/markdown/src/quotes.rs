@@ -22,7 +22,7 @@ pub fn localize(root: Node<'_>, source: &SourceText<'_>, marks: &str) {
         is_open &= !data.value.block();
         let range = source.byte_range(data.sourcepos);
         let NodeValue::Text(text) = &mut data.value else { continue };
-        let has_marks = |text: &str| text.contains([ENGLISH.0, ENGLISH.1]);
+        let has_marks = |text: &str| !text.is_ascii() && text.contains([ENGLISH.0, ENGLISH.1]);
         if !has_marks(text) || range.is_none_or(|range| has_marks(&source.text[range])) {
             continue;
         }
