@@ -4,6 +4,7 @@
 #![expect(clippy::disallowed_methods, reason = "a command reads the clock once")]
 
 mod canary;
+mod check_result;
 mod dns_client;
 mod inbox;
 mod mail_domain;
@@ -22,6 +23,7 @@ use jiff::Timestamp;
 
 use super::output::{DIM, ERROR, GOOD, counted, exit_code, print_faults};
 use super::{needs, site};
+pub(super) use check_result::CheckResult;
 use dns_client::Resolver;
 use frontdesk_config::{Config, Flag};
 use frontdesk_deliver::{ChannelOptions, TransportOptions, test_message};
@@ -29,7 +31,6 @@ use frontdesk_forms::text::visible;
 use frontdesk_limits::rate_limiter;
 use frontdesk_site::fault::Fault;
 pub(super) use inbox::{describe_undelivered, examine_canary, examine_inbox};
-pub(super) use mail_domain::CheckResult;
 use routing::{print_table, routing_table};
 
 #[derive(Debug, clap::Args)]

@@ -50,8 +50,9 @@ pub(super) struct ExportOptions {
 }
 
 /// Exports the site to the output folder, and prints the number of files. Compresses all files as strongly as
-/// possible first, which can take minutes. Writes nothing if neither `base_url` nor a domain for ACME is set,
-/// if the site has errors, or if [`ExportFolder::claim`] refuses the output folder.
+/// possible first, which can take minutes. Writes nothing if it fails before the files are complete, for
+/// example if neither `base_url` nor a domain for ACME is set, if the site has errors, or if
+/// [`ExportFolder::claim`] refuses the output folder.
 pub(super) fn run(options: &ExportOptions) -> anyhow::Result<ExitCode> {
     let site_folder = options.site.path();
     let config = site::load_configuration(site_folder, options.data_dir.clone(), needs::EVERYTHING)?

@@ -3,12 +3,12 @@
 //!
 //! Signing is optional: the result only labels the submission. It authenticates the sender, not the body.
 
-mod component;
 mod directory;
 mod error;
 mod key;
 mod replays;
 pub mod signature;
+mod signature_base;
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -22,10 +22,10 @@ use frontdesk_fetch::{ExtraRoots, FetchClient, FetchTimeouts, NameResolver, Url}
 use frontdesk_http::host_of;
 use signature::Claim;
 
-pub use component::{SiteOrigin, signature_base};
 pub use directory::{MEDIA_TYPE, WELL_KNOWN};
 pub use error::SignatureError;
 pub use key::{AgentKey, Algorithm};
+pub use signature_base::{SiteOrigin, signature_base};
 
 /// The time limits for fetching a directory. A request waits at most [`AgentOptions::key_timeout`].
 pub const FETCH_TIMEOUTS: FetchTimeouts = FetchTimeouts {

@@ -132,10 +132,10 @@ fn standard_statuses(response: &Response) -> Vec<CacheStatus> {
     statuses.collect()
 }
 
-/// Understands `HIT`, `Miss from cloudfront`, `TCP_HIT from …`, `HIT, MISS`, `hit,litespeed` and others: a
-/// known word, also within a longer one, before the first ` from `. With several words, a bypass counts
-/// before a hit, and a hit before a miss. Only a lone `REVALIDATED` depends on `product`. `None` for other
-/// words.
+/// The outcome that a field such as `X-Cache` names, as in `HIT`, `Miss from cloudfront`, `TCP_HIT from …`,
+/// `HIT, MISS`, `hit,litespeed` and others: a known word, also within a longer one, before the first ` from
+/// `. With several words, a bypass counts before a hit, and a hit before a miss. Only a lone `REVALIDATED`
+/// depends on `product`. `None` for other words.
 fn outcome_of_words(value: &str, product: &str) -> Option<CacheOutcome> {
     let value = value.split(" from ").next().unwrap_or_default().to_ascii_uppercase();
     let has = |words: &[&str]| words.iter().any(|word| value.contains(word));

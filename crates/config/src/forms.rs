@@ -144,7 +144,9 @@ fn parse_reply(raw: &Raw, form: &Form) -> ParseResult<Option<ReplyTemplate>> {
         return Ok(None);
     }
     let parsed = ReplyTemplate::parse(text, |name| form.field(name).is_some());
-    parsed.map(Some).map_err(|error| format!("a text for a mail: {error}"))
+    parsed
+        .map(Some)
+        .map_err(|error| format!("a text with placeholders such as {{name}} and {{quote}}, but {error}"))
 }
 
 /// Reads `html_posts`, `allowed_origins` and `lead_source`.

@@ -260,8 +260,9 @@ pub(super) fn parse_line(raw: &Raw) -> ParseResult<String> {
     }
 }
 
-/// Parses the URL path below which a build is served. The result has a slash at both ends, and its escapes
-/// are decoded.
+/// Parses the URL path below which a build is served. It must begin with a slash; an empty text means `/`.
+/// Adds a missing slash at the end, and decodes escapes. Refuses the paths that
+/// [`decode`](frontdesk_site::path::decode) refuses.
 pub(super) fn parse_mount(raw: &Raw) -> ParseResult<String> {
     parse_text(raw, "a path such as \"/docs/\"", |text| {
         let mount = format!("{}/", text.trim_end_matches('/'));
@@ -276,8 +277,8 @@ pub(super) fn css_selector(raw: &Raw) -> ParseResult<String> {
     })
 }
 
-/// Parses an e-mail address, which may be empty. The error for an internationalized domain names its form in
-/// Punycode.
+/// Parses an e-mail address without a name, which may be empty. Removes white space at its ends. The error
+/// suggests a corrected address if there is one ([`with_corrected_address`]).
 pub(super) fn email(raw: &Raw) -> ParseResult<String> {
     let text = parse_line(raw)?;
     if text.is_empty() || Mailbox::parse(&text).is_some() {

@@ -59,8 +59,9 @@ impl Converter<'_> {
         self.append_level(&mut items.into_iter().peekable(), 1, out);
     }
 
-    /// Appends the items up to one of a lower level than `level` as lists; deeper ones as lists in the item
-    /// before them, if there is one.
+    /// Appends the items up to one of a lower level than `level` as lists. Deeper ones become lists in the
+    /// item before them, or in `out` if there is none. An item with `begins_list` begins a new list, and so
+    /// does a change between numbers and bullets.
     fn append_level(
         &self,
         items: &mut Peekable<impl Iterator<Item = FlatItem>>,

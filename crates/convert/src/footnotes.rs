@@ -192,7 +192,7 @@ fn drop_incomplete_lists(dom: &Dom, found: &mut Found, lists_with_links_back: &H
                 && (dom.tag(id) == Tag::Li || class.is_some() && dom.attribute(id, "class") == class)
         };
         let entries: Vec<NodeId> = dom.child_elements(list).filter(is_entry).collect();
-        // Paragraphs of the text may have the class of the notes below them.
+        // Other paragraphs may have the class of the notes, so only those up to the last known note count.
         let is_note = |id: &NodeId| dom.tag(note) == Tag::Li || found.numbers.contains_key(id);
         let first = entries.iter().position(is_note).unwrap_or_default();
         entries.iter().rposition(is_note).is_some_and(|last| last + 1 - first > count)

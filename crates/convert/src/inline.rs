@@ -586,7 +586,8 @@ fn insert_delimiters(text: &str, mut marks: Vec<Mark>) -> String {
     out
 }
 
-/// Whether CommonMark would not recognize the delimiters of the emphasis that begins at `marks[start]`.
+/// Whether a version of CommonMark would not recognize the delimiters of the emphasis that begins at
+/// `marks[start]`, or would read them as a part of an address.
 /// `open` has the emphasis around it, as indexes in `marks`.
 fn needs_tags(text: &str, marks: &[Mark], start: usize, open: &[usize]) -> bool {
     let end = marks[start].other;

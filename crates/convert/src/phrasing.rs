@@ -187,7 +187,8 @@ impl<'a> Converter<'a> {
     /// `<input>` buttons. Returns `false` for other elements.
     fn write_symbol(&self, id: NodeId, out: &mut Inline) -> bool {
         let dom = self.dom;
-        // A disabled checkbox shows a state. In a list, the checkbox belongs to the item.
+        // A checkbox that visitors cannot change is written, and so is any in a table cell. Elsewhere, one in
+        // a list item belongs to the item.
         let is_state = || out.is_cell || dom.has_attribute(id, "disabled") && !dom.is_in(id, &[Tag::Li]);
         let is_checkbox = || {
             dom.tag(id) == Tag::Input

@@ -373,7 +373,8 @@ impl ChannelHealth {
                 self.failures += 1;
                 asked.is_some() || cause == Cause::Deferred || self.failures >= TRIP_AFTER
             }
-            // The content may be the cause, so the next pause begins only after all probes have failed.
+            // The content may be the cause, so the next pause begins only when the last permitted probe has
+            // begun and one fails.
             Some(last) if cause == Cause::Unclear => now >= last.until && last.probes == 0,
             // Ignore failures of attempts that started before the pause, unless the receiver requests a wait.
             Some(last) => {

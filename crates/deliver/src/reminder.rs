@@ -52,7 +52,7 @@ pub struct Reminder {
     /// One line for each due follow-up of the user or of no user, newest submission first, at most
     /// `MAX_NAMED`.
     pub follow_ups: Vec<String>,
-    /// Whether there are more than [`MAX_NAMED`] follow-ups.
+    /// Whether there are more than [`MAX_NAMED`] follow-ups, or may be more because [`READ_TIME`] passed.
     has_more: bool,
     /// The number of submissions of the last day, by form, up to `MAX_COUNTED` in total.
     pub new: BTreeMap<String, usize>,

@@ -197,7 +197,7 @@ impl Smtp {
         let ends = Instant::now() + deadlines.attempt;
         if let Some(mut session) = self.take_idle() {
             match session.transmit(from, to, &mut Vec::new(), message, deadlines, ends).await {
-                Err(error) if error.may_be_stale() => {}
+                Err(error) if error.is_repeatable() => {}
                 result => return self.finish_transmission(session, result),
             }
         }
@@ -212,7 +212,7 @@ impl Smtp {
             let result = session.transmit(from, to, &mut refused, message, deadlines, ends).await;
             let has_others = omitted < refused.len() && refused.len() < to.len();
             match result {
-                Err(error) if error.may_be_stale() && has_others && connections < MAX_CONNECTIONS => {
+                Err(error) if error.is_repeatable() && has_others && connections < MAX_CONNECTIONS => {
                     connections += 1;
                 }
                 result => return self.finish_transmission(session, result),

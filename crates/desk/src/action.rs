@@ -223,7 +223,7 @@ fn apply(
 ) -> Result<&'static str, StoreError> {
     let (id, now) = (submission.id, request.clock.now);
     let channels = &*request.inbox.store.channels.load_full();
-    // The submission existed a moment ago, so `Missing` means here that it has not been processed yet.
+    // The submission existed a moment ago, so take `Missing` to mean that it has not been processed yet.
     let annotated = |code: &'static str, annotated: Annotated| match annotated {
         Annotated::Changed => code,
         Annotated::Unchanged => "unchanged",
@@ -328,9 +328,8 @@ pub(super) fn undo(request: &PageRequest<'_>, id: Uuid, back: &str) -> Result<Re
     Ok(see_other(&notice_path(back, code)))
 }
 
-/// Saves a list as a view with this name, which replaces another view with the name, or removes the view, if
-/// there is one. Redirects to the list. For an invalid name, or one view too many, saves nothing; the notice
-/// says so.
+/// Saves a list as a view with this name, in place of an existing one, or removes that view. Redirects to the
+/// list. For an invalid name, or one view too many, saves nothing; the notice says so.
 pub(super) fn change_view(
     request: &PageRequest<'_>,
     name: &str,

@@ -127,7 +127,7 @@ struct Scale {
 }
 
 impl Scale {
-    /// The distance of a count from the top of the drawing. A count above the scale is drawn at its top.
+    /// The distance of a count, which is at most `top`, from the upper edge of the drawing.
     fn y(&self, count: usize) -> usize {
         let base = HEIGHT - BOTTOM;
         // Multiply with 128 bits, because counts of views may be large.

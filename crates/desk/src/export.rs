@@ -63,8 +63,8 @@ pub(super) fn export(inbox: &Arc<DeskState>, query: &ListQuery, filter: Filter, 
 }
 
 /// Writes the submissions that match the list's filters and search words, newest first. An empty search text
-/// matches all; another one without words, such as `?`, none. Ignores the filter's limit. Words are searched
-/// in fields and notes, so fields of encrypted submissions never match; all notes are in memory meanwhile.
+/// matches all submissions; a text without words, such as `?`, matches none. Ignores the filter's limit.
+/// Words are searched in fields and notes, so fields of encrypted submissions never match.
 fn write_export(
     reader: &InboxReader,
     query: &ListQuery,

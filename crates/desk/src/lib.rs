@@ -9,7 +9,7 @@
 )]
 #![cfg_attr(test, allow(clippy::disallowed_methods, reason = "tests read clocks and wait"))]
 
-// These modules authenticate and route requests.
+// Requests: authentication, limits and routing.
 mod auth;
 mod browser_name;
 mod guard;
@@ -22,12 +22,12 @@ mod route;
 mod state;
 mod unauthenticated_limits;
 
-// These modules apply changes and report their results.
+// Changes to submissions, and the notices of their results.
 mod action;
 mod annotations;
 mod notice;
 
-// These modules render pages and downloads.
+// Pages and downloads.
 mod annotated;
 mod chart;
 mod clock;

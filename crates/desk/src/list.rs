@@ -162,7 +162,7 @@ fn read_list(
         let left = PAGE_SIZE - page.submissions.len();
         list.add(Some("Leads"), page, query);
         if left == 0 || list.next.is_some() {
-            // The page ends with leads, so only find out whether sign-ups follow on a later page.
+            // This page shows no sign-ups, so only find out whether a later page may have some.
             let has_signups = has_any(signups)?;
             list.next = list.next.or_else(|| has_signups.then_some(signup_query));
             has_signups

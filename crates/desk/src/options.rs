@@ -50,7 +50,8 @@ pub struct DeskOptions {
     pub login_mail: Option<SmtpOptions>,
     /// The channels through which test messages can be sent.
     pub channels: Vec<ChannelOptions>,
-    /// Whether any form asks visitors to confirm an address, so that lists offer unconfirmed submissions.
+    /// Whether any form asks visitors to confirm an address. If so, lists offer a filter for unconfirmed
+    /// submissions.
     pub confirms_addresses: bool,
     /// The texts of replies, by form, for the forms that configure one.
     pub replies: BTreeMap<String, ReplyTemplate>,

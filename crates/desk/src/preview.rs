@@ -283,7 +283,8 @@ fn without_greeting<'a>(line: &'a str, folded: &str) -> &'a str {
         text.chars().count() <= MAX_GREETING && text.split_whitespace().count() <= MAX_GREETING_WORDS
     };
     let ends = [',', '!', ':', '，', '！', '。', '、', ';'];
-    // A period may be part of `Dr.`, so it ends a greeting only at the end of the line.
+    // `ends` has no period, which may be a part of `Dr.`. So a greeting before a period stays, unless it is
+    // short.
     match line.find(|c| ends.contains(&c)) {
         Some(at) if is_short(&line[..at]) => {
             line[at..].trim_start_matches(|c: char| ends.contains(&c) || c == ' ')

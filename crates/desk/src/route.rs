@@ -95,8 +95,7 @@ enum Form {
 
 impl Form {
     /// `None` if there is no form at this path, if its action is not known, or if a field that it needs is
-    /// missing. Skips invalid ids of selected submissions, those beyond [`MAX_IDS`] and repeated ones; sorts
-    /// the others.
+    /// missing. Skips ids of selected submissions that are invalid, repeated or beyond [`MAX_IDS`].
     fn parse(path: &str, fields: &Pairs) -> Option<Self> {
         let action = fields.get("action").unwrap_or_default();
         let removal =

@@ -120,7 +120,7 @@ pub(super) fn describe_failure(receiver: Receiver, answer: &str) -> String {
     "It could not be sent.".to_owned()
 }
 
-/// The status code, from 200 to 599, at the start of a reply if a space, `:`, `-` or nothing follows it.
+/// The status code at the start of a reply: a number from 200 to 599 before a space, `:`, `-` or the end.
 fn reply_code(answer: &str) -> Option<u16> {
     let code = answer.get(..3).filter(|code| code.bytes().all(|byte| byte.is_ascii_digit()))?;
     let is_code = answer[3..].chars().next().is_none_or(|next| matches!(next, ' ' | ':' | '-'));

@@ -138,7 +138,7 @@ impl Leads {
     fn read(reader: &InboxReader, period: &Period, zone: &TimeZone) -> Result<Self, StoreError> {
         let bounds: Vec<Timestamp> =
             [period.previous_start].iter().chain(&period.bounds).map(|day| start_of(*day, zone)).collect();
-        // The first count is that of the preceding period; the others are those of the intervals.
+        // The first count is for the preceding period, and each other count is for one interval.
         let mut forms: Vec<(Series, usize)> = reader
             .leads_by_form(&bounds)?
             .into_iter()
@@ -193,7 +193,7 @@ impl PageViews {
         let from = reader.first_view_day(wanted, MAX_VIEW_COUNTS)?;
         let filter = ViewFilter {
             from,
-            // Leave out later days, which have counts if the clock was set back.
+            // Leave out days after the period, which have counts if the clock was set back.
             until: period.bounds.last().copied(),
             page: None,
             ai_agents: &request.options.ai_agents,
@@ -393,7 +393,8 @@ fn conversion_rows(form_pages: &[String], sources: &LeadCounts, views: &PageView
         .collect()
 }
 
-/// The leads per hundred views, such as `2.5 %`. `None` below [`MIN_VIEWS`], or if leads outnumber views.
+/// The leads per hundred views, such as `2.5 %`. `None` below [`MIN_VIEWS`] views, or with more leads than
+/// views.
 fn rate(leads: usize, views: usize) -> Option<String> {
     let thousandths = (leads * 2000 / views.max(1)).div_ceil(2);
     (views >= MIN_VIEWS && leads <= views).then(|| format!("{}.{} %", thousandths / 10, thousandths % 10))

@@ -16,7 +16,7 @@ use blake3::Hash;
 use bytes::{Buf as _, Bytes};
 
 use crate::compression::{Effort, Encoded, encode};
-use crate::file::File;
+use crate::served_file::File;
 use frontdesk_negotiate::Encoding;
 use frontdesk_process::cache_folder::{self, begins_with_hash, build_cache_file, parse_cache_file};
 
@@ -155,7 +155,7 @@ fn parse_encodings(file: &Bytes, content: Hash) -> Option<Encoded> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::file::Cache;
+    use crate::served_file::Cache;
 
     fn files(texts: &[&str]) -> Vec<Arc<File>> {
         let file =

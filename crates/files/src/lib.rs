@@ -4,10 +4,10 @@
 
 mod compression;
 mod encoding_cache;
-mod file;
+mod served_file;
 
 pub use compression::{Effort, Encoded, encode, gzip_size_after, is_served_from_disk};
 pub use encoding_cache::{Encodings, encode_strongly};
-pub use file::{
+pub use served_file::{
     Blob, CACHE_SLOTS, Cache, EncodedBody, File, cors_header, document_version, fingerprint, noindex_header,
 };

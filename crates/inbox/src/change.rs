@@ -51,7 +51,7 @@ pub enum Queued {
     Held,
     /// The submission is encrypted, so no channel can read it.
     Sealed,
-    /// No channel accepts the form and the values of the submission.
+    /// No channel accepts the submission's form and values.
     NotAccepted,
     /// The submission was set aside because it could not be processed.
     SetAside,
@@ -158,8 +158,8 @@ impl<'a> Changes<'a> {
 
     /// Undoes [`Changes::mark_spam`] of a submission that had no mark: removes the mark and its lesson, and
     /// releases the submission ([`Editor::release`]) if the mark had held it. After an error, the mark may be
-    /// gone while the submission is still held; another call then releases it. Otherwise does nothing without
-    /// a mark.
+    /// gone while the submission is still held; another call then releases it. With neither a mark nor
+    /// such a hold, does nothing.
     pub fn undo_spam(
         &mut self,
         id: Uuid,
@@ -175,7 +175,7 @@ impl<'a> Changes<'a> {
     }
 
     /// Removes the mark of spam, teaches that the submission is honest, and releases it if the mark had held
-    /// it, also if an earlier call removed the mark and failed then. If there is nothing to remove or
+    /// it, even if an earlier call removed the mark and then failed. If there is nothing to remove or
     /// release, only teaches, and returns `Unchanged`.
     pub fn unmark_spam(
         &mut self,

@@ -287,7 +287,7 @@ impl Store {
     /// Adds page views to the counts of a day, in several transactions with pauses in between. Removes from
     /// `counts` what has been stored, so after an error, it holds the rest. Needs a runtime with timers.
     pub async fn record_views(&self, counts: &mut ViewCounts, day: Date) -> Result<(), StoreError> {
-        // The number of rows for `day`. Only the first transaction counts them; later ones receive it.
+        // The number of rows for `day`. The first transaction counts them; later ones get the number.
         let mut rows = None;
         while let Some(part) = last_part(&counts.pages) {
             let (began, length) = (Instant::now(), part.len());

@@ -4,7 +4,7 @@ pub mod cjk_emphasis;
 pub mod comments;
 pub mod dollars;
 pub mod foreign_syntax;
-pub mod headings;
+pub mod heading_anchors;
 pub mod quotes;
 pub mod raw_html;
 pub mod source;

@@ -184,12 +184,13 @@ impl ServerHandler for McpServer {
         request: CustomRequest,
         _: RequestContext<RoleServer>,
     ) -> Result<CustomResult, ErrorData> {
-        Err(unknown_request(request.method))
+        Err(unreadable_request(request.method))
     }
 }
 
-/// The error for a request that the SDK does not know.
-fn unknown_request(method: String) -> ErrorData {
+/// The error for a request that the SDK could not read: it has an unknown method, wrong parameters, or JSON
+/// that exceeds the limits.
+fn unreadable_request(method: String) -> ErrorData {
     match method.as_str() {
         "tools/call" => {
             ErrorData::invalid_params("`params` needs a `name`, and `arguments` must be an object", None)
@@ -227,7 +228,7 @@ mod tests {
             ("tools/other", ErrorCode::METHOD_NOT_FOUND),
             (line_repair::UNREADABLE, ErrorCode::INVALID_REQUEST),
         ] {
-            assert_eq!(unknown_request(method.to_owned()).code, code, "{method}");
+            assert_eq!(unreadable_request(method.to_owned()).code, code, "{method}");
         }
     }
 }

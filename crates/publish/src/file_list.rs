@@ -255,8 +255,9 @@ impl<'a> ServedFolders<'a> {
         found.is_some_and(|found| found != HostingFile::Configuration)
     }
 
-    /// The read bits of the users who can enter all folders above `target`, up to the served folder or, if
-    /// there is none, the root of the file system. Empty if the mode of one of these folders cannot be read.
+    /// The read bits of the classes (owner, group and others) that can enter all folders above `target`, up
+    /// to the served folder or, if there is none, the root of the file system. Empty if the mode of one of
+    /// these folders cannot be read.
     fn readers_above(&self, target: &Path) -> u32 {
         let mut readers = 0o444;
         for folder in target.ancestors().skip(1) {
@@ -277,7 +278,8 @@ struct Folder {
     metadata: Metadata,
     /// The path relative to the folder that was listed. Ends with a slash unless it is empty.
     name: String,
-    /// The read bits of the users who can enter this folder and all folders above it.
+    /// The read bits of the classes (owner, group and others) that can enter this folder and those above it,
+    /// up to the served folder.
     readers: u32,
     /// Whether the folder is listed only because it may have files that `site.publish` lists.
     is_excluded: bool,

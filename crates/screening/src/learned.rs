@@ -156,7 +156,7 @@ pub struct LearnedModel {
     is_ready: bool,
     /// The log-odds of each token that is frequent enough.
     odds: TokenMap<f64>,
-    /// Added to the points of each text, so that the model would mark hardly any honest lesson.
+    /// Added to the points of each text, so that almost no honest lesson would be marked as suspicious.
     shift: f64,
     /// The lowest number of points that this model gives; negative or zero.
     min_points: i32,
@@ -203,9 +203,9 @@ impl Counts {
         (f64::from(MIN_POINTS) * (self.honest / self.spam.max(1.0)).min(1.0)) as i32
     }
 
-    /// The shift with which hardly any honest lesson would be marked, each judged without its own influence;
-    /// at most half of `marked_from`. The fewer honest lessons there are, the closer to zero the shift is. At
-    /// least one must be honest.
+    /// The shift with which almost no honest lesson would be marked as suspicious, each judged without its
+    /// own influence; at most half of `marked_from`. The fewer honest lessons there are, the closer to zero
+    /// the shift is. At least one must be honest.
     fn calibrate(&self, lessons: &[(&Lesson, f64)], marked_from: f64) -> f64 {
         let honest = lessons.iter().filter(|(lesson, _)| !lesson.teaching.is_spam());
         let mut totals: Vec<f64> = honest

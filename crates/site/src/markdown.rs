@@ -20,7 +20,7 @@ use super::link::{LinkCatalog, LinkOrigin, LinkTarget, ResolvedLink};
 use super::words::WordList;
 use crate::fault::REPORT_DEFECT;
 use frontdesk_forms::text::escape_html;
-use frontdesk_markdown::headings::AnchoredHeadings;
+use frontdesk_markdown::heading_anchors::AnchoredHeadings;
 use frontdesk_markdown::raw_html::{
     BLOCKED, BLOCKED_IMAGE, BLOCKED_SCRIPT, element_sources, has_image_without_alternative,
     has_markdown_as_text, show_unclosed_html,

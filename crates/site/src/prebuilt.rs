@@ -647,10 +647,10 @@ impl Prebuilt {
         }
     }
 
-    /// Inserts the pages, files, redirects and rules into a site. Pages, 404 pages and files replace those
-    /// that the site already has, but redirects and converted Markdown replace nothing. The rules take
-    /// precedence over those of the site. If these paths are not in use, `/` and the mount without its final
-    /// slash redirect to the build. Reports rules that are circular or have no effect.
+    /// Inserts the pages, files and rules into a site. Pages, 404 pages and files replace those that the site
+    /// already has. The other paths of pages, their converted Markdown, names with escapes on the disk and,
+    /// below a mount, `/` and the mount without its final slash replace nothing. The rules precede those of
+    /// the site, and forced ones replace entries. Reports rules that are circular or have no effect.
     pub fn insert_into(mut self, site: &mut Site, faults: &mut Vec<Fault>) {
         for (folder, page) in self.not_found {
             site.set_not_found(&folder, page);

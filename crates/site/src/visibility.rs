@@ -126,7 +126,8 @@ fn has_access_rule(rules: &Map<String, Value>) -> bool {
     rules.keys().any(|name| matches!(name.split('.').next(), Some("site" | "admin")))
 }
 
-/// Reads a boolean, a string such as `yes` or `off`, in any case, or 1 or 0. `None` for other values.
+/// Reads a boolean, a string such as `yes` or `off`, in any case and with white space around it, or 1 or 0.
+/// `None` for other values.
 pub(super) fn as_flag(value: &Value) -> Option<bool> {
     match value {
         Value::Bool(flag) => Some(*flag),

@@ -2,7 +2,7 @@
 
 use jiff::Timestamp;
 
-use super::mail_domain::CheckResult;
+use super::check_result::CheckResult;
 use frontdesk_canary::{Outcome, StepResult, stored_report};
 use frontdesk_deliver::digest::CanaryProblem;
 use frontdesk_desk::time::format_distance;

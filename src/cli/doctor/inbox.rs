@@ -6,7 +6,7 @@
 use jiff::Timestamp;
 
 use super::canary;
-use super::mail_domain::CheckResult;
+use super::check_result::CheckResult;
 use crate::cli::output::{counted, plural};
 use frontdesk_config::Config;
 use frontdesk_deliver::digest::Digest;

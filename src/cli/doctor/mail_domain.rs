@@ -1,43 +1,12 @@
 //! Checks the DNS records of a sender's domain: MX (RFC 5321 §5), SPF (RFC 7208), DKIM (RFC 6376) and DMARC
 //! (RFC 7489).
 
+use super::check_result::CheckResult;
 use super::dns_client::Resolver;
 
 /// Selectors under which mail providers usually publish their DKIM keys.
 const USUAL_SELECTORS: [&str; 12] =
     ["default", "mail", "dkim", "google", "selector1", "selector2", "k1", "k2", "s1", "s2", "smtp", "key1"];
-
-/// The result of a check by `frontdesk doctor`.
-#[derive(Debug, PartialEq, Eq)]
-pub(in crate::cli) enum CheckResult {
-    /// No problem, with a description of the finding.
-    Good(String),
-    /// A problem, with advice on how to solve it.
-    Bad(String),
-    /// A remark that is not a problem, such as the reason why a check was not possible.
-    Unknown(String),
-}
-
-impl<Good: Into<String>, Bad: Into<String>> From<Result<Good, Bad>> for CheckResult {
-    /// Converts `Ok` to [`CheckResult::Good`], and `Err` to [`CheckResult::Bad`].
-    fn from(result: Result<Good, Bad>) -> CheckResult {
-        match result {
-            Ok(text) => CheckResult::Good(text.into()),
-            Err(text) => CheckResult::Bad(text.into()),
-        }
-    }
-}
-
-impl CheckResult {
-    /// The label of the result in reports (`ok`, `fix` or `note`), and its description.
-    pub(in crate::cli) fn word_and_text(self) -> (&'static str, String) {
-        match self {
-            CheckResult::Good(text) => ("ok", text),
-            CheckResult::Bad(text) => ("fix", text),
-            CheckResult::Unknown(text) => ("note", text),
-        }
-    }
-}
 
 /// Checks a domain's records. Without a selector, looks for the DKIM key under [`USUAL_SELECTORS`], in order,
 /// and stops at the first selector with a usable key, or whose query fails. It is then no problem if there is

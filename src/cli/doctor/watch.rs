@@ -14,8 +14,8 @@ use tokio::signal::unix::{SignalKind, signal};
 
 use self::display::{AppendedLines, FullScreen, StatusLine};
 use super::canary::{describe, describe_all};
+use super::check_result::CheckResult;
 use super::inbox::examine_inbox;
-use super::mail_domain::CheckResult;
 use crate::cli::output::{counted, exit_code};
 use frontdesk_config::Config;
 use frontdesk_deliver::digest::CanaryProblem;

@@ -10,10 +10,10 @@ use http::request::Parts;
 use jiff::Timestamp;
 use sfv::{BareItem, Dictionary, InnerList, Item, ListEntry, Parameters, Parser, StringRef};
 
-use super::component::{SiteOrigin, combined_value, parse_dictionary, signature_base};
 use super::error::SignatureError;
 use super::key::{AgentKey, Algorithm};
 use super::replays::SignatureId;
+use super::signature_base::{SiteOrigin, combined_value, parse_dictionary, signature_base};
 
 /// The `tag` of signatures that identify agents.
 pub const TAG: &str = "web-bot-auth";

@@ -108,10 +108,10 @@ impl CachesSurvey {
         self.agent_first.iter().chain(&self.at_page_url).any(|exchange| is_markdown(exchange))
     }
 
-    /// Why cache-busting URLs cannot be judged, as a clause, if the first response there is no 2xx, both for
-    /// agents and for browsers. Other requests at them are then no evidence. `None` if one of these has no
-    /// response.
-    pub fn fresh_refusal(&self) -> Option<String> {
+    /// Why responses at cache-busting URLs prove nothing, as a clause with the status for agents: neither the
+    /// first response to an agent nor that of `encodings`, to a browser, is a 2xx. `None` if one of them is,
+    /// or is missing.
+    pub fn cache_busting_refusal(&self) -> Option<String> {
         let refusal = |exchanges: &[Arc<Exchange>]| {
             let status = exchanges.first()?.response()?.status;
             (!status.is_success()).then_some(status)

@@ -103,8 +103,8 @@ impl FirstRequests {
 
     /// Fetches further pages, at most one redirect away, and each page as an agent at a cache-busting URL and
     /// at the address of its Markdown, declared or listed in `llms.txt`, if that is another URL of this site.
-    /// If Claude Code gets the first page and no page as Markdown, tries [`MARKDOWN_ONLY`], and repeats the
-    /// requests with it if it gets Markdown.
+    /// If Claude Code gets the first page, but none of the pages as Markdown, tries [`MARKDOWN_ONLY`] on the
+    /// first page. If that returns Markdown, requests all pages again as this agent.
     async fn survey_pages(&mut self, client: &Client) {
         let chosen = self.choose_pages(client);
         let requests = chosen.iter().map(|url| Request::get(url).accept(CHROME.accept)).collect();

@@ -26,7 +26,8 @@ const MAX_FEEDS: usize = 2;
 /// redirects.
 const REQUESTS_PER_ROUND: usize = 6;
 
-/// The links that the audit followed. A URL in several lists is followed only for the first of these lists.
+/// The links that the audit followed. A URL in several of `llms`, `pages`, `markdown` and `sitemap` is
+/// followed once, for the list that reaches it first.
 #[derive(Default)]
 pub struct LinksSurvey {
     pub llms: Vec<FollowedLink>,

@@ -81,7 +81,7 @@ impl NegotiationSurvey {
         let Some(page) = negotiating.or(first_requests.pages.first()) else {
             return NegotiationSurvey::default();
         };
-        let is_fresh = caches.fresh_refusal().is_none();
+        let is_fresh = caches.cache_busting_refusal().is_none();
         let mut asker = Asker { client, url: &page.url, is_fresh };
         let mut survey = NegotiationSurvey::default();
         // Send this `Accept` only with a cache-busting query, or a cache might give browsers the Markdown.

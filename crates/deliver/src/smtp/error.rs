@@ -50,7 +50,8 @@ named_enum! {
 pub struct SmtpError {
     pub phase: SmtpPhase,
     pub kind: SmtpErrorKind,
-    /// Whether the rest of the reply is missing, so that the connection cannot be used any more.
+    /// Whether the connection cannot be used after this reply: the rest of the reply is missing, or the
+    /// server closed the connection during the message.
     pub is_cut_off: bool,
     /// The recipients that a server refused, if it refused all of them or ended the session because of them.
     pub recipients: Vec<String>,
@@ -152,8 +153,10 @@ impl SmtpError {
         }
     }
 
-    /// Whether the server may have closed an idle connection before the message was sent.
-    pub fn may_be_stale(&self) -> bool {
+    /// Whether the failure ended the connection before any of the message was sent, so that the transaction
+    /// can be repeated over another one. The server may have closed an idle connection, or ended the session
+    /// because of a recipient.
+    pub fn is_repeatable(&self) -> bool {
         !matches!(self.phase, SmtpPhase::Content | SmtpPhase::Message) && self.breaks_connection()
     }
 

@@ -133,7 +133,7 @@ pub(crate) fn store(tx: &Transaction<'_>, batch: &ScreenedBatch) -> Result<Proce
     let latest = tx.server_time()?.map_or(i64::MAX, Timestamp::as_millisecond);
     let candidates: Vec<Candidate> = batch.iter().map(|screened| screened.candidate.clone()).collect();
     let to_millis = |age: Duration| i64::try_from(age.as_millis()).unwrap_or(i64::MAX);
-    // Nothing repeats a submission that is older than half of its retention period; see `MaxAges`.
+    // Repeats are recognized for at most half of the retention period; see `MaxAges`.
     let half = |retention: Option<Duration>| retention.map_or(i64::MAX, |age| to_millis(age / 2));
     let own = options.form_retention.iter().map(|(form, age)| (form.as_str(), half(*age))).collect();
     let ages = MaxAges { window: to_millis(options.duplicate_window), lasting: half(options.retention), own };
@@ -141,7 +141,7 @@ pub(crate) fn store(tx: &Transaction<'_>, batch: &ScreenedBatch) -> Result<Proce
     let networks: BTreeSet<Hash> = candidates.iter().map(|candidate| candidate.network).collect();
     let (forms, networks) = tx.read_rates(&forms, networks)?;
     let mut rates = Rates { forms, networks, ..Rates::new(options.form_quota, &options.own_quotas, latest) };
-    // `decide` reads no database: it gets what the batch may repeat, and the rates, which it updates.
+    // `decide` cannot read the database, so look up the submissions that the batch may repeat.
     let known = find_known(tx, &candidates, ages.window, channels)?;
     let decision = duplicates::decide(&candidates, known, &ages, &mut rates);
     let (mut new, mut repeats) = (Vec::new(), Vec::new());
@@ -154,7 +154,7 @@ pub(crate) fn store(tx: &Transaction<'_>, batch: &ScreenedBatch) -> Result<Proce
                     tracing::info!(%id, "stored a submission whose Idempotency-Key had already been used with different content");
                 }
                 let mut submission = screened.to_new_submission(*hold, *rank);
-                // If rspamd is asked, the deliveries are due later, so that it can answer first.
+                // If rspamd is asked, deliveries usually wait, so that it can answer first.
                 submission.delay = opinions.collect(&submission)?;
                 new.push(submission);
             }

@@ -126,7 +126,8 @@ pub(crate) struct Decision {
     /// Originals that are not held, each with the lowest rank ([`flood::rank`]) among its repeats from other
     /// sources.
     pub ranks: BTreeMap<Uuid, i64>,
-    /// The Unix time in milliseconds of the last repeat that screening did not hold, by unconfirmed original.
+    /// Unconfirmed originals, and when the last repeat that screening did not hold was received, as Unix time
+    /// in milliseconds.
     pub renewed: BTreeMap<Uuid, i64>,
 }
 

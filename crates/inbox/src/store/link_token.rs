@@ -28,7 +28,6 @@ pub struct LinkToken {
 
 impl LinkToken {
     /// Creates and signs a token. `expires_at` is Unix time in milliseconds, and is rounded down to seconds.
-    /// With a time before 1970 or after 2106, the token has expired.
     pub(super) fn issue(secret: &Secret, submission: Uuid, expires_at: i64) -> LinkToken {
         let expires_at = u32::try_from(expires_at / 1000).unwrap_or_default();
         LinkToken { submission, expires_at, signature: secret.link(submission, expires_at) }

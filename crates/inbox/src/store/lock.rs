@@ -39,7 +39,7 @@ impl Lock {
     }
 
     /// Whether an inbox's lock is held, as it is by a running server. Also true if this process holds it;
-    /// `false` if that cannot be determined. With SQLite, tries to share the lock, and ends that at once.
+    /// `false` if that cannot be determined. With SQLite, briefly takes a shared lock.
     pub fn is_held_elsewhere(place: &DatabaseUrl) -> bool {
         match place {
             DatabaseUrl::Sqlite(path) => {

@@ -110,7 +110,7 @@ impl SqliteWriter {
 
     /// See `DatabaseWriter::commit`. A failed commit may have reached the disk, and may take effect when the
     /// database is reopened. The next successful transaction removes its submissions. Notifies listeners if
-    /// any row was written, even with the same values.
+    /// it has written any row.
     pub(super) fn commit(
         &mut self,
         jobs: &[Accepting],

@@ -49,7 +49,7 @@ impl Route {
         self.visitor.as_ref().filter(|rule| rule.mail == mail && self.takes(form))
     }
 
-    /// Whether the channel is for this form, whether it delivers to the team or sends mails to visitors.
+    /// Whether the channel is for this form, to deliver to the team or to send mails to visitors.
     fn takes(&self, form: &str) -> bool {
         self.forms.is_empty() || self.forms.iter().any(|name| name == form)
     }

@@ -12,7 +12,8 @@ pub(super) fn has_page(pages: &[PageSummary], path: &str) -> bool {
     pages.iter().any(|page| page.path == path)
 }
 
-/// Formats a duration, rounded up to whole minutes: `24 hours`, `90 minutes`.
+/// Formats a duration without its fraction of a second, rounded up to whole minutes: `24 hours`, `90
+/// minutes`.
 pub(super) fn format_duration(duration: std::time::Duration) -> String {
     let minutes = duration.as_secs().div_ceil(60);
     let (number, unit) =

@@ -5,7 +5,7 @@ use std::io::{self, Write};
 
 use jiff::Timestamp;
 
-use crate::cli::doctor::mail_domain::CheckResult;
+use crate::cli::doctor::check_result::CheckResult;
 use crate::cli::output::{DIM, ERROR, GOOD};
 use crate::cli::text_width::shorten;
 use frontdesk_desk::time::format_distance;

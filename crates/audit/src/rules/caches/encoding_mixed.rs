@@ -40,7 +40,7 @@ const GZIP_MAGIC: &[u8] = &[0x1f, 0x8b];
 /// gzip that `Content-Encoding` does not declare (other undeclared codings are not recognized). Stops there,
 /// because one cause usually affects all codings. Notes if cache-busting URLs are refused.
 fn check(survey: &Survey, findings: &mut Findings) {
-    if let Some(reason) = survey.caches.fresh_refusal() {
+    if let Some(reason) = survey.caches.cache_busting_refusal() {
         findings.not_judged(reason);
     }
     for exchange in &survey.caches.encodings {

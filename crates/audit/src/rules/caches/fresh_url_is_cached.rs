@@ -26,7 +26,7 @@ pub(super) static RULE: Rule = Rule {
 /// design. Noted as not judged if the site refuses cache-busting URLs.
 fn check(survey: &Survey, findings: &mut Findings) {
     let caches = &survey.caches;
-    if let Some(reason) = caches.fresh_refusal() {
+    if let Some(reason) = caches.cache_busting_refusal() {
         findings.not_judged(reason);
     }
     // `browser_first` is empty if the site does not negotiate: take the request from `encodings` instead.

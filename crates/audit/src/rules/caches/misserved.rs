@@ -32,7 +32,7 @@ pub(super) fn wanted(exchange: &Exchange) -> Representation {
 /// judged that the site refuses cache-busting URLs, or that a cache hides the negotiation.
 pub(super) fn report(survey: &Survey, missed: Representation, findings: &mut Findings) {
     let caches = &survey.caches;
-    if let Some(reason) = caches.fresh_refusal() {
+    if let Some(reason) = caches.cache_busting_refusal() {
         findings.not_judged(reason);
     } else if let Some(field) = hiding_cache(survey) {
         findings.not_judged(format!(

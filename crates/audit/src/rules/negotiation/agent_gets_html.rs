@@ -24,7 +24,7 @@ pub(super) static RULE: Rule = Rule {
 /// Claude Code, which gives both the same weight. Notes as not judged that cache-busting URLs are refused, or
 /// that an agent got HTML from a cache, which ends the check.
 fn check(survey: &Survey, findings: &mut Findings) {
-    if let Some(reason) = survey.caches.fresh_refusal() {
+    if let Some(reason) = survey.caches.cache_busting_refusal() {
         findings.not_judged(reason);
     }
     if !survey.negotiation.negotiates {

@@ -31,7 +31,7 @@ pub(super) static RULE: Rule = Rule {
 /// Reports each crawler that gets no response, or a status other than 2xx, 3xx and 429. Reports nothing if
 /// the client with `*/*` does not get the page. Noted as not judged if cache-busting URLs are refused.
 fn check(survey: &Survey, findings: &mut Findings) {
-    if let Some(reason) = survey.caches.fresh_refusal() {
+    if let Some(reason) = survey.caches.cache_busting_refusal() {
         findings.not_judged(reason);
     }
     let is_served = survey.negotiation.any.as_ref().is_some_and(|any| any.success().is_some());

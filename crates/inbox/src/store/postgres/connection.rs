@@ -58,8 +58,7 @@ pub struct PgConnection {
     /// Whether the server has sent a warning since the last check.
     warned: Arc<AtomicBool>,
     prepared: RefCell<HashMap<String, Statement>>,
-    /// The state of a connection through a pooler; `None` if none was found, or if the pooler gives each
-    /// client a session of its own.
+    /// The state of a connection through a pooler; `None` if the session is certainly this connection's own.
     pooled: Option<Pooled>,
     _alive: oneshot::Sender<Infallible>,
 }
@@ -261,10 +260,9 @@ impl PgConnection {
         block_on_with_timeout(asked, patience).map(|done| done.is_ok())
     }
 
-    /// Begins or ends a transaction, or executes another statement without parameters. Behind a pooler,
-    /// `BEGIN` is sent together with the settings and the check of the registration ([`Pooled::begin`]): if
-    /// one of these fails, rolls the transaction back. After a timeout, the connection counts as in a
-    /// transaction, and the server may have one open.
+    /// Begins or ends a transaction, or executes another statement without parameters. Behind a pooler, a
+    /// `BEGIN` also applies the settings and checks the registration ([`Pooled::begin`]); if that fails,
+    /// rolls the transaction back. After a timeout, the server may still have a transaction open.
     fn control(&self, sql: &str) -> Result<(), StoreError> {
         let Some(pooled) = &self.pooled else { return self.run_statements(sql) };
         if sql.starts_with("BEGIN") {
@@ -275,7 +273,7 @@ impl PgConnection {
                 None => return Err(self.unreachable("no reply in time")),
             };
             if answer.is_err() {
-                // The transaction is still open, even though a statement in it has failed.
+                // After a failed statement, the transaction is still open, so roll it back.
                 pooled.is_in_transaction.set(false);
                 let _ = self.run_statements("ROLLBACK");
             }

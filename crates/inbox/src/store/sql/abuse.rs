@@ -13,8 +13,8 @@ use super::{FromRow as _, from_row, values};
 use crate::store::error::StoreError;
 use frontdesk_limits::source::RefusedRequests;
 
-/// The maximum number of rows of the table `pressure` per day, one per source and form. Beyond that, all new
-/// sources share one row per form.
+/// Once the table `pressure` has this many rows for a day, one per source and form, all new sources share one
+/// row per form.
 const MOST_A_DAY: i64 = 10_000;
 /// Selects the submissions that an operator released.
 const RELEASED: &str = "submission.id IN (SELECT submission FROM operator_log WHERE action = 'release')";
@@ -137,14 +137,14 @@ impl InboxReader {
             // Ids begin with the time of arrival, so a condition on the id narrows the search.
             let first = first_id_at(since);
             let most = i64::try_from(most).unwrap_or(i64::MAX);
-            // `withheld` stays 1 after a release. In `pressure`, the empty source stands for all sources that
-            // are not counted individually.
+            // `withheld` stays 1 after a release.
             let kept = format!(
                 "SELECT count(*) AS submissions, coalesce(sum(withheld), 0) AS held,
                     count(CASE WHEN withheld = 1 AND {RELEASED} THEN 1 END) AS released
              FROM accepted AS submission WHERE id >= ?1 AND received_at >= ?2"
             );
             let kept = self.sql.one(&kept, values![first, since])?;
+            // An empty source stands for all sources that are not counted individually.
             let refused = self.sql.one(
                 "SELECT CAST(coalesce(sum(refused), 0) AS bigint) AS refused,
                     CAST(coalesce(sum(refused) FILTER (WHERE length(source) = 0), 0) AS bigint) AS others

@@ -114,8 +114,8 @@ impl Editor {
 
     /// Records that the user replied to the visitor, or that no user did. A later reply replaces an earlier
     /// one, unless it is the same user's within a minute, because a browser may report one click twice. A
-    /// reply teaches screening like [`Editor::set_done`], even if it is `Unchanged`; without one, the
-    /// submission loses that lesson, unless it is done.
+    /// reply teaches screening like [`Editor::set_done`]; without one, the submission loses that lesson,
+    /// unless it is done.
     pub fn set_replied(
         &mut self,
         id: Uuid,
@@ -199,9 +199,9 @@ impl InboxReader {
         self.sql.query_in(select, "s.id", &keys, "")?.iter().map(read).collect()
     }
 
-    /// The names of all assignees, at most `most`, in the order of the database's collation. Executes one
-    /// statement for each name, which finds it in the index: `SELECT DISTINCT` would read each annotation.
+    /// The names of all assignees, at most `most`, in the order of the database's collation.
     pub fn assignees(&self, most: usize) -> Result<Vec<String>, StoreError> {
+        // Find each name in the index: `SELECT DISTINCT` would read each annotation.
         let next = "SELECT assignee FROM annotation WHERE assignee > ?1 ORDER BY assignee LIMIT 1";
         let mut names: Vec<String> = Vec::new();
         while names.len() < most {

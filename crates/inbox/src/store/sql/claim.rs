@@ -118,7 +118,7 @@ impl Transaction<'_> {
         for (is_retry, capacity) in [(false, want.capacity.any), (true, want.capacity.retries)] {
             if capacity > 0 {
                 let ranks = if high_volume > 0 || is_retry { i64::MAX } else { HIGH_VOLUME_RANK };
-                // Read additional rows, because those of attempts under way are removed below.
+                // Read additional rows, because deliveries that are under way are removed below.
                 let most = want.capacity.any + under_way.len();
                 due.extend(candidates(self.sql, &want.target.name, is_retry, ranks, now, most, under_way)?);
             }

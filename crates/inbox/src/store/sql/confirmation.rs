@@ -14,8 +14,8 @@ use crate::submission::visitor_mail::{ConfirmationRule, VisitorMail};
 /// The stored reason for holding an entry until its address is confirmed.
 pub(super) const UNCONFIRMED: &str = "its address has not been confirmed";
 
-/// The rule for entries whose address must be confirmed, of the first channel that has one for the form;
-/// `None` if the form needs no confirmation.
+/// The rule by which a form's entries are confirmed, from the first channel that has one; `None` if the form
+/// needs no confirmation.
 pub fn confirmation_rule(channels: &[Route], form: &str) -> Option<ConfirmationRule> {
     channels.iter().find_map(|route| {
         let rules = &route.rule_for(VisitorMail::Confirmation, form)?.confirmations;

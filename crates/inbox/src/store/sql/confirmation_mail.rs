@@ -45,8 +45,8 @@ pub enum LinkState {
 }
 
 impl Transaction<'_> {
-    /// The state of a link. Changes nothing. A link that has not expired is also open if the operator has
-    /// released the entry; one that has expired is confirmed if the address is.
+    /// The state of a link. Changes nothing. If the address is confirmed, so is the link, even after it has
+    /// expired. A link that has not expired is also open if the operator has released the entry.
     pub fn link_state(&self, token: &LinkToken, now: Timestamp) -> Result<LinkState, StoreError> {
         if !token.is_genuine(self.secret) {
             return Ok(LinkState::Unknown);
@@ -206,7 +206,7 @@ impl Transaction<'_> {
             set_reason(tx, id, UNCONFIRMED)?;
         }
         match fate {
-            // The mail stays due. The caller queues no more mails of the same class.
+            // The mail stays due. The caller queues no more mails of this kind and priority.
             MailFate::OverLimit { limit: MailLimit::All, .. } => {}
             MailFate::OverLimit { limit, room_at } => self.put_off(entry, limit, room_at, now, rule)?,
             // No confirmation email is permitted for this entry, so only the operator can release it.

@@ -99,7 +99,7 @@ pub(crate) const TABLES: [Table; 25] = [
 
 /// Copies the inbox at `from` to `to`, where there must be no inbox or one without submissions; all other
 /// rows of `to` are replaced. Creates the inbox at `to` if it is missing. After an error, nothing has been
-/// copied, but `to` may be a new, empty inbox; after the loss of a connection, the copy may be complete.
+/// copied, but `to` may be a new, empty inbox. If the connection to `to` was lost, the copy may be complete.
 /// Fails with [`CopyError::InUse`] if a server has either inbox open; with PostgreSQL, also if an editor has
 /// one open.
 pub fn copy_inbox(from: &DatabaseUrl, to: &DatabaseUrl) -> Result<Copied, CopyError> {

@@ -272,7 +272,7 @@ impl Transaction<'_> {
     pub fn expire_unconfirmed(&self, before: Timestamp) -> Result<usize, StoreError> {
         let tx = self.sql;
         let lock = tx.dialect().skip_locked_clause();
-        // If no mail is due or the next one is the reminder, no first mail is waiting to be sent.
+        // Leave out entries with a confirmation mail to be queued: `mail_at` is set, and `reminds` is zero.
         let oldest = format!(
             "SELECT submission FROM confirmation WHERE state = 'open' AND expires_at < ?1
              AND (mail_at IS NULL OR reminds = 1) ORDER BY expires_at LIMIT {} {lock}",

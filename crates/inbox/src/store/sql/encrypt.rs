@@ -58,12 +58,15 @@ fn strip_reasons(tx: &dyn Sql, id: Uuid) -> Result<(), StoreError> {
 }
 
 /// A condition on `submission s`: true if no channel still has to deliver the submission. Appends the
-/// condition's parameters to `values`. A held submission must stay readable for each attempt under way, and
-/// for every configured channel that may deliver it after a release: the channels with an unfinished delivery
-/// for it, and those that accept its form and have no delivery of it. Their conditions ([`Route::when`]) are
-/// ignored, because they may change before the release. A submission that is not held must stay readable for
-/// each unfinished delivery, even of a channel that is not configured. Mails to visitors count, too. A parked
-/// delivery is unfinished, except for such a mail.
+/// condition's parameters to `values`. A submission must stay readable for:
+///
+/// - If it is not held: each unfinished delivery, even of a channel that is no longer configured.
+/// - If it is held: each attempt under way, each unfinished delivery of a configured channel, and each
+///   channel to the team that accepts the form and has no delivery of it. The channels' conditions
+///   ([`Route::when`]) are ignored, because they may change before the release.
+///
+/// Mails to visitors count as deliveries. Parked deliveries count as unfinished, but parked mails to visitors
+/// do not.
 pub(super) fn has_nothing_to_deliver(channels: &[Route], values: &mut Vec<Cell>) -> String {
     let mut bind = |text: &str| {
         values.push(Cell::Text(text.to_owned()));

@@ -167,8 +167,8 @@ impl Editor {
         self.hold_for(id, "marked as spam", true, now)
     }
 
-    /// Holds a submission, as [`Editor::hold`] describes. `is_spam` records that
-    /// the spam mark is the cause, so that removing the mark ends the hold.
+    /// Holds a submission, as [`Editor::hold`] describes. `is_spam` records that the spam mark is the cause,
+    /// so that removing the mark ends the hold.
     fn hold_for(
         &mut self,
         id: Uuid,
@@ -437,8 +437,7 @@ impl Editor {
     }
 
     /// Commits one of many changes, with retries ([`Editor::commit_with_retries`]). With SQLite, then sleeps
-    /// for twice as long as the change took, so that other processes can write. Notifies
-    /// no process by itself.
+    /// for twice as long as the change took, so that other processes can write. Does not notify the server.
     fn commit_step<T>(&self, change: impl Fn(&dyn Sql) -> Result<T, StoreError>) -> Result<T, StoreError> {
         let mut has_lock_since = Instant::now();
         let done = self.commit_with_retries(|tx| {
@@ -474,13 +473,12 @@ impl Editor {
                 emptied => break emptied,
             }
         };
-        // `truncate_wal` has set the timeout to zero.
+        // `truncate_wal` has set the timeout to zero, so restore it.
         sqlite::set_lock_timeout(&*self.sql, LOCK_TIMEOUT)?;
         Ok(Erased { is_wiped: emptied?, ..erased })
     }
 
-    /// Commits a change (see [`Editor::commit_with_retries`]), and notifies the server, even if nothing has
-    /// changed.
+    /// Commits a change (see [`Editor::commit_with_retries`]), and notifies the server.
     pub(super) fn commit_and_notify<T>(
         &self,
         change: impl Fn(&dyn Sql) -> Result<T, StoreError>,

@@ -418,8 +418,8 @@ impl Transaction<'_> {
     }
 
     /// Removes processed rows from the intake, and at most about twice as many expired rows from each of the
-    /// tables `repeat` and `network_rate`. `newest` is when the newest row was received, which serves as the
-    /// current time, and `latest` is the time by the database's clock, both in milliseconds.
+    /// tables `repeat` and `network_rate`. `newest` is when the newest row was received, and `latest` is the
+    /// current time by the database's clock, both in milliseconds.
     pub fn finish_pending(&self, ids: &[[u8; 16]], newest: i64, latest: i64) -> Result<(), StoreError> {
         let tx = self.sql;
         tx.execute_in("DELETE FROM intake WHERE", "id", &[], ids)?;

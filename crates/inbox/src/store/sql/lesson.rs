@@ -214,7 +214,7 @@ fn insert(tx: &dyn Sql, teacher: Teacher<'_>, row: &Row, taught: Teaching) -> Re
     let id: [u8; 16] = row.get("id")?;
     let is_flood = reasons.iter().any(|reason| reason.signal == Signal::FormRate);
     let is_held = row.get::<bool>("withheld")? && !is_flood;
-    // The verdict of screening: 0 if it delivered the submission, 1 if it marked it, 2 if it held it.
+    // The verdict of screening: 2 if it held the submission, 1 if it only marked it, 0 if neither.
     let judged = if is_held { 2 } else { row.get::<i64>("suspicious")? };
     tx.execute(
         insert,

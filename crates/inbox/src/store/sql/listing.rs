@@ -42,7 +42,7 @@ impl Listing<'_> {
     /// Reads the next page from the database once the current one is used up. Sets `left` to zero if it was
     /// the last one.
     fn read_page(&mut self) -> Result<(), StoreError> {
-        // The filter may match none of one group of candidates, so go on to the next group.
+        // If the filter matches none of a group of candidates, go on to the next group.
         while self.page.is_empty() && self.left > 0 {
             let size = WINDOW.min(self.left);
             let ids: Option<Vec<Uuid>> =

@@ -69,9 +69,10 @@ impl Editor {
         })
     }
 
-    /// Replaces the text of one of the user's own notes, and its time by `now`; an empty text removes the
-    /// note. Changes nothing if the submission has no such note, if another user wrote it, or if it has this
-    /// text already. Cleans the text and fails with [`StoreError::NoteTooLong`] like [`Editor::add_note`].
+    /// Replaces the text of one of the user's own notes, and sets its time to `now`. An empty text removes
+    /// the note. Changes nothing if the submission has no such note, if another user wrote it, or if it has
+    /// this text already. Cleans the text and fails with [`StoreError::NoteTooLong`] like
+    /// [`Editor::add_note`].
     pub fn edit_note(
         &mut self,
         submission: Uuid,
@@ -96,7 +97,7 @@ impl Editor {
 from_row! { Note { id, at, user, text } }
 
 impl InboxReader {
-    /// The notes on these submissions, which must be distinct, oldest first. Submissions without notes have
+    /// The notes on these submissions, oldest first. The ids must be distinct. Submissions without notes have
     /// no entry.
     pub fn notes(&self, submissions: &[Uuid]) -> Result<HashMap<Uuid, Vec<Note>>, StoreError> {
         let mut keys: Vec<[u8; 16]> = submissions.iter().map(|id| id.into_bytes()).collect();

@@ -35,8 +35,8 @@ impl Transaction<'_> {
     /// Adds nothing to a submission that is marked as spam, was released, or is held for another reason than
     /// a missing confirmation.
     ///
-    /// Makes the deliveries and the mail that still wait for the opinion due, also without one: those not
-    /// tried yet whose due time has not been changed since the request.
+    /// Also makes the deliveries and the confirmation mail due that waited for the opinion, even if there is
+    /// none. Leaves deliveries that have been tried, and due times that have changed since the request.
     pub fn record_opinion(
         &self,
         request: &OpinionRequest,
@@ -57,7 +57,7 @@ impl Transaction<'_> {
             }
         }
         let (usual, delayed) = (request.usual_due_at, request.due_at);
-        // Leave due times alone that are no longer the delayed ones, for example after a release or a retry.
+        // Compare due times, because a release or a retry may have changed them.
         let made_due = tx.execute(
             "UPDATE delivery SET due_at = ?2 WHERE submission = ?1 AND state = 'waiting' AND attempts = 0 AND due_at = ?3",
             values![id, usual, delayed],

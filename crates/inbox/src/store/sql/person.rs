@@ -21,8 +21,8 @@ pub struct PersonSummary {
     pub first_at: Timestamp,
 }
 
-/// A subquery for the distinct ids of the submissions with the address hash `?1`, processed or not. Finds the
-/// hash of any address of a submission, not only of the first one.
+/// A subquery for the distinct ids of the submissions, processed or not, in which any address has the hash
+/// `?1`.
 pub(super) fn ids(dialect: Dialect) -> &'static str {
     match dialect {
         Dialect::Sqlite => {

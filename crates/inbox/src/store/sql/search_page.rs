@@ -119,8 +119,8 @@ fn end_of(ids: &[Uuid]) -> Option<Uuid> {
     ids.last().copied().filter(|_| ids.len() == WINDOW)
 }
 
-/// Queries for the ids of all submissions that can have a filter's assignee and follow-up, or else its
-/// status, and their parameters. No queries if the filter has none of these with an index.
+/// Queries for the ids of all submissions that can meet a filter, and the parameters: by assignee and
+/// follow-up or, if it has neither, by status. No queries if no index serves them.
 fn candidate_queries(filter: &Filter) -> (&'static [&'static str], Vec<Cell>) {
     let name = filter.assignee.clone().filter(|name| !name.is_empty()).map(Cell::Text);
     let day = filter.follow_up_until.map(|day| Cell::Integer(day_number(day)));
@@ -240,7 +240,7 @@ impl InboxReader {
             filter.before = Some(last);
             if page.submissions.len() == size || stopped_at.is_some() || is_over() {
                 let is_full = page.submissions.len() == size;
-                // If that cannot be read, let the list continue.
+                // If `has_any` fails, let the list continue.
                 page.next = Some(last).filter(|_| self.has_any(&filter).unwrap_or(true));
                 page.is_partial = !is_full && page.next.is_some();
                 return Ok(page);

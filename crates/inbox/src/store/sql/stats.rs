@@ -52,8 +52,8 @@ pub struct Queue {
     pub set_aside: usize,
     /// Held submissions, except those whose address is not confirmed.
     pub held: usize,
-    /// Entries whose first confirmation mail is not queued yet, for example because of a limit of mails to
-    /// visitors or because the address has had a mail within a day.
+    /// Entries with a confirmation mail, not a reminder, that is still to be queued. It may wait because of a
+    /// limit of mails to visitors, or because the address has had a mail within a day.
     pub unasked: usize,
     /// The earliest due time of a first confirmation mail that is not queued yet.
     pub unasked_since: Option<Timestamp>,
@@ -152,8 +152,7 @@ pub struct DailyCount {
 }
 
 impl InboxReader {
-    /// Counts all submissions by day in this time zone, form and status, sorted in that order. Before 2020
-    /// and after 2060, days have a fixed offset from UTC.
+    /// Counts all submissions by day in this time zone, form and status, sorted in that order.
     pub fn daily_counts(&self, zone: &TimeZone) -> Result<Vec<DailyCount>, StoreError> {
         let counts = format!(
             "SELECT (received_at + {}) / {DAY_IN_MILLISECONDS} AS day, form, {STATUS} AS status, count(*) AS count

@@ -80,10 +80,10 @@ struct MailCharge {
 }
 
 impl Transaction<'_> {
-    /// Queues a mail to a visitor and counts it towards the limits, at the time at which it is due. Does
-    /// neither if no rule permits the mail, a limit is used up, or the mailbox has had such a mail within a
-    /// day. Records when [`MailLimit::All`] is used up. Resets an existing delivery of this mail for the
-    /// submission, even one that is delivered.
+    /// Queues a mail to a visitor, and counts it towards the limits as of its due time. Does neither if no
+    /// rule permits the mail, a limit is used up, or the mailbox has had such a mail within a day. Records
+    /// when [`MailLimit::All`] is used up. Resets an existing delivery of this mail for the submission, even
+    /// one that is delivered.
     pub fn queue_visitor_mail(
         &self,
         request: &MailRequest<'_>,
@@ -201,9 +201,9 @@ impl Transaction<'_> {
 
     /// Removes what mails to visitors no longer need: mailboxes that had a mail more than a day ago, limits
     /// that are not used at all, and mails that have been waiting for a day although no channel sends them
-    /// any more. If the clock was set back, also removes mailboxes and limits whose times are too far in the
-    /// future, and makes such confirmation mails due. Each step removes up to 200 rows. Returns whether there
-    /// may be more to remove.
+    /// any more. Also removes mailboxes and limits whose times are too far in the future because the clock
+    /// was set back, and makes confirmation mails with such times due. Each step removes up to 200 rows.
+    /// Returns whether there may be more to remove.
     pub fn tidy_visitor_mails(&self, now: Timestamp, channels: &[Route]) -> Result<bool, StoreError> {
         let (tx, now) = (self.sql, self.to_database_time(now).as_millisecond());
         let lock = tx.dialect().skip_locked_clause();

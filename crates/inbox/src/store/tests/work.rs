@@ -168,7 +168,7 @@ fn a_due_follow_up_is_found_behind_many_assignments() {
     editor.set_follow_up(ids[0], Some(today)).unwrap();
     let due =
         Filter { assignee: Some("grace".to_owned()), follow_up_until: Some(today), ..Filter::default() };
-    // The daily mail has little time: the first read must find it.
+    // The time is up after the first read, as it may be for the daily mail, so that read must find it.
     let page = fixture.reader().page(&due, None, 9, &|| true).unwrap();
     assert_eq!(page.submissions.iter().map(|submission| submission.id).collect::<Vec<_>>(), &ids[..1]);
     assert!(!page.is_partial);

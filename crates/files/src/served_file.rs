@@ -1,4 +1,5 @@
-//! Response bodies, kept in memory in every encoding that is worth sending, or on the disk.
+//! A file as the server sends it: its body, in memory in every encoding that is worth sending or on the disk,
+//! its headers and how caches may keep it.
 
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, OnceLock};
