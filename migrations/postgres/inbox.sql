@@ -188,8 +188,9 @@ CREATE TABLE annotation (
     CHECK ((replied_at IS NULL) = (replied_by IS NULL))
 );
 
-CREATE INDEX annotation_assignee ON annotation (assignee, submission) WHERE assignee IS NOT NULL;
+CREATE INDEX annotation_assignee ON annotation (assignee, follow_up, submission) WHERE assignee IS NOT NULL;
 CREATE INDEX annotation_follow_up ON annotation (follow_up, submission) WHERE follow_up IS NOT NULL;
+CREATE INDEX annotation_unassigned ON annotation (follow_up, submission) WHERE follow_up IS NOT NULL AND assignee IS NULL;
 
 CREATE TABLE note (
     id         uuid   PRIMARY KEY,

@@ -78,8 +78,9 @@ pub(super) fn run(folder: Option<&Path>, prebuilt: Option<&Path>) -> anyhow::Res
         let site = site.display();
         let message =
             format!("{shown} would be inside {site}, which is the folder of another site ({FILE_NAME})");
-        let hint =
-            format!("name a folder outside of that site, or serve that site with `frontdesk serve {site}`");
+        let hint = format!(
+            "name a folder outside of that site, or serve that site with `frontdesk serve \"{site}\"`"
+        );
         return Err(with_hint(anyhow!(message), hint));
     }
     if let Some(name) = find_obstacle(folder) {

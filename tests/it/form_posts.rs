@@ -174,7 +174,7 @@ fn an_invalid_html_form_comes_back_with_its_text_and_errors() {
     assert_page(
         &answer,
         400,
-        "Your message was not accepted: The text of a field is neither UTF-8 nor in the encoding that the form names. Send the form as UTF-8. Please check the text below",
+        "Your message was not accepted: The text of a field is neither UTF-8 nor in the encoding that the form names. Please check the text below",
     );
     assert!(answer.text().contains("value=\"André\""), "{}", answer.text());
     let latin = ("Content-Type", "application/x-www-form-urlencoded; charset=iso-8859-1");

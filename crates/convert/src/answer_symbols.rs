@@ -193,7 +193,7 @@ pub(super) fn move_into_paragraphs(dom: &mut Dom, root: NodeId) {
     }
 }
 
-/// The first content of the paragraph or `<div>` after an element that is at most three levels below an item.
+/// The first content of the paragraph or `<div>` after an element that is at most four levels below an item.
 /// `None` if other content is between the two, and if the paragraph begins with a block.
 fn paragraph_after(dom: &Dom, id: NodeId) -> Option<NodeId> {
     let is_content = |node: &NodeId| !dom.is_blank(*node);

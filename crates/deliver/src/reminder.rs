@@ -19,8 +19,8 @@ use frontdesk_inbox::submission::{Status, Submission};
 const MAX_NAMED: usize = 20;
 /// Submissions are counted up to this number.
 const MAX_COUNTED: usize = 1000;
-/// Time after which no further follow-ups are searched for. Only a search among more than a thousand that
-/// were due, most of them done, can take so long.
+/// Time after which no further follow-ups are searched for. A search can take so long only if more than a
+/// thousand submissions qualify, most of them done.
 const READ_TIME: Duration = Duration::from_secs(5);
 /// Maximum length of the name of a sender, in characters.
 const MAX_NAME: usize = 80;
@@ -52,8 +52,10 @@ pub struct Reminder {
     /// One line for each due follow-up of the user or of no user, newest submission first, at most
     /// `MAX_NAMED`.
     pub follow_ups: Vec<String>,
-    /// Whether there are more than [`MAX_NAMED`] follow-ups, or may be more because [`READ_TIME`] passed.
+    /// Whether there are more than [`MAX_NAMED`] follow-ups.
     has_more: bool,
+    /// Whether [`READ_TIME`] passed before all submissions were searched, so that there may be more.
+    is_partial: bool,
     /// The number of submissions of the last day, by form, up to `MAX_COUNTED` in total.
     pub new: BTreeMap<String, usize>,
     /// The numbers of open, held and failed submissions, each up to `MAX_COUNTED`.
@@ -107,13 +109,14 @@ impl Reminder {
         let [open, _] = inbox.count_open(MAX_COUNTED)?;
         let [held, failed] = [Status::Held, Status::Parked];
         let counts = [open, inbox.count_up_to(held, MAX_COUNTED)?, inbox.count_up_to(failed, MAX_COUNTED)?];
-        Ok(Reminder { follow_ups, has_more: is_partial || found.len() > MAX_NAMED, new, counts })
+        let has_more = found.len() > MAX_NAMED;
+        Ok(Reminder { follow_ups, has_more, is_partial, new, counts })
     }
 
     /// Whether no mail is needed: no follow-up is due, and there are no new submissions. Open, held and
     /// failed submissions alone need none.
     pub fn is_empty(&self) -> bool {
-        self.follow_ups.is_empty() && self.new.is_empty()
+        self.follow_ups.is_empty() && self.new.is_empty() && !self.is_partial
     }
 
     /// The text of the mail, with lines that end in CRLF.
@@ -123,10 +126,11 @@ impl Reminder {
             count => count.to_string(),
         };
         let mut lines = Vec::new();
-        if !self.follow_ups.is_empty() {
+        if !self.follow_ups.is_empty() || self.is_partial {
             lines.push("Follow up today:".to_owned());
             lines.extend(self.follow_ups.iter().map(|line| format!("- {line}")));
-            lines.extend(self.has_more.then(|| "- and more".to_owned()));
+            let more = if self.has_more { "- and more" } else { "- and perhaps more: not all were searched" };
+            lines.extend((self.has_more || self.is_partial).then(|| more.to_owned()));
             lines.push(String::new());
         }
         if !self.new.is_empty() {
@@ -196,6 +200,11 @@ mod tests {
     fn the_text_says_what_is_due_and_new() {
         let mut reminder = Reminder { counts: [3, 0, 1000], ..Reminder::default() };
         assert!(reminder.is_empty());
+        let partial = Reminder { is_partial: true, ..Reminder::default() };
+        assert!(!partial.is_empty());
+        assert!(
+            partial.text().starts_with("Follow up today:\r\n- and perhaps more: not all were searched\r\n")
+        );
         reminder.follow_ups.push("Ada (contact), due 2026-11-27".to_owned());
         reminder.new.insert("contact".to_owned(), 2);
         assert_eq!(

@@ -133,7 +133,7 @@ fn reply_code(answer: &str) -> Option<u16> {
 fn describe_reply(receiver: Receiver, code: u16, answer: &str) -> String {
     let name = receiver.name();
     let names_step = || SmtpPhase::ALL.iter().any(|step| answer.contains(&format!(" ({step}, ")));
-    if receiver == Receiver::MailServer || names_step() {
+    if receiver == Receiver::MailServer || receiver == Receiver::Unknown && names_step() {
         let is_for_now = code < 500;
         return match () {
             () if is_for_now => "The mail server cannot take it at the moment.".to_owned(),
@@ -325,6 +325,9 @@ mod tests {
         ] {
             assert_eq!(describe_attempt(Unknown, Some(false), answer), expected, "{answer}");
         }
+        // A webhook's receiver may write what it likes.
+        let answer = "400 Bad Request: invalid field (MAIL, required)";
+        assert_eq!(describe_attempt(Webhook, Some(false), answer), "The receiver refused it.");
     }
 
     #[test]

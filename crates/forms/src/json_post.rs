@@ -66,9 +66,7 @@ pub enum Rejection {
     #[error("The body must be a JSON object{}, not {}.", list_required_fields(.0), .1)]
     NotAnObject(&'static Form, &'static str),
     /// A name or a value of an HTML form is invalid in UTF-8 and in the encoding that the form names.
-    #[error(
-        "The text of a field is neither UTF-8 nor in the encoding that the form names. Send the form as UTF-8."
-    )]
+    #[error("The text of a field is neither UTF-8 nor in the encoding that the form names.")]
     FormNotUtf8,
     /// An HTML form contains a file.
     #[error("A file cannot be sent with this form. Send the form without it.")]

@@ -167,8 +167,10 @@ impl<'a> Changes<'a> {
         now: Timestamp,
     ) -> Result<Annotated, StoreError> {
         let undone = self.editor.undo_spam(id, now)?;
-        if undone != Annotated::Missing && self.reader.is_held_by_mark(id)? {
-            self.editor.release(id, channels, now)?;
+        if undone != Annotated::Missing
+            && self.reader.is_held_by_mark(id)?
+            && self.editor.release(id, channels, now)?
+        {
             return Ok(Annotated::Changed);
         }
         Ok(undone)
@@ -184,8 +186,10 @@ impl<'a> Changes<'a> {
         now: Timestamp,
     ) -> Result<Annotated, StoreError> {
         let unmarked = self.editor.set_spam(id, false, now)?;
-        if unmarked != Annotated::Missing && self.reader.is_held_by_mark(id)? {
-            self.editor.release(id, channels, now)?;
+        if unmarked != Annotated::Missing
+            && self.reader.is_held_by_mark(id)?
+            && self.editor.release(id, channels, now)?
+        {
             return Ok(Annotated::Changed);
         }
         Ok(unmarked)

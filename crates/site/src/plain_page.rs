@@ -97,6 +97,6 @@ fn render(
             template_fault(&error).message
         );
         Fault::error("frontdesk.toml", None, message)
-            .hint("set `forms.html_posts` to false: forms then need JavaScript, and this page is not used; please report this")
+            .hint("please report this; meanwhile, set `forms.html_posts` to false: forms then need JavaScript and no such page")
     })
 }

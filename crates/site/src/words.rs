@@ -156,7 +156,7 @@ pub(super) fn load(
         }
         for tag in ancestors(tag) {
             // Skip the built-in English texts, because `words` already contains them.
-            let built_in = built_in(&tag).filter(|_| tag != ENGLISH).map(|text| parse(text).0);
+            let built_in = built_in(&tag).filter(|_| !is_same_tag(&tag, ENGLISH)).map(|text| parse(text).0);
             for entry in built_in.iter().flatten().chain(lines_for(&files, &tag)) {
                 words.texts.insert(entry.name.clone(), entry.text.clone());
                 words.language.clone_from(&tag);

@@ -21,9 +21,9 @@ pub(super) fn referring_host<'b>(
     if authority.contains(&b'@') {
         return None;
     }
-    let host = without_port(authority);
-    let host = host.strip_suffix(b".").unwrap_or(host);
-    let is_own = |own: &[u8]| without_www(without_port(own)).eq_ignore_ascii_case(without_www(host));
+    let host = without_dot(without_port(authority));
+    let is_own =
+        |own: &[u8]| without_www(without_dot(without_port(own))).eq_ignore_ascii_case(without_www(host));
     if own.into_iter().any(is_own) {
         return None;
     }
@@ -56,6 +56,11 @@ fn without_port(authority: &[u8]) -> &[u8] {
         Some(colon) if authority[colon] == b':' => &authority[..colon],
         _ => authority,
     }
+}
+
+/// The host without a dot at its end, which stands for the root of DNS.
+fn without_dot(host: &[u8]) -> &[u8] {
+    host.strip_suffix(b".").unwrap_or(host)
 }
 
 /// The host without a leading `www.`, regardless of case.

@@ -191,10 +191,10 @@ impl<'a> Reader<'a> {
             self.fault(0..0, "the form has no fields".to_owned(), "add a table `[[field]]`");
         }
         let alternative = table.get("alternative").map(|_| self.fields(table, "alternative"));
-        let title = self.text(table, "title").filter(|title| !title.is_empty()).unwrap_or_else(|| {
+        if table.get("title").is_none() {
             self.fault(0..0, "`title` is missing".to_owned(), "add `title = \"…\"`");
-            ""
-        });
+        }
+        let title = self.shown_text(table, "title").unwrap_or_default();
         let or = |text: Option<&'static str>, otherwise: String| text.unwrap_or_else(|| intern(&otherwise));
         let summary = self.shown_text(table, "summary");
         let operation_id = self.text(table, "operation_id");

@@ -336,7 +336,7 @@ fn names_and_values_of_definitions_are_checked() {
             consent("example = \"no\""),
             "`example` of the field `a` is not a value that the field accepts",
         ),
-        ("demo", consent("").replace("\"x\"", "\"\""), "`title` is missing"),
+        ("demo", consent("").replace("\"x\"", "\"\""), "`title` is empty"),
     ] {
         let faults = FormFile::read(name, &text, "forms/demo.toml").unwrap_err();
         assert!(faults.iter().any(|fault| fault.message.starts_with(expected)), "{expected}: {faults:?}");

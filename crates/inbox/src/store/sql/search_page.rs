@@ -134,6 +134,12 @@ fn candidate_queries(filter: &Filter) -> (&'static [&'static str], Vec<Cell>) {
         (Some(name), None) => {
             return (&["SELECT submission FROM annotation WHERE assignee = ?1"], vec![name]);
         }
+        (None, Some(day)) if filter.assignee.is_some() => {
+            return (
+                &["SELECT submission FROM annotation WHERE follow_up <= ?1 AND assignee IS NULL"],
+                vec![day],
+            );
+        }
         (None, Some(day)) => {
             return (&["SELECT submission FROM annotation WHERE follow_up <= ?1"], vec![day]);
         }

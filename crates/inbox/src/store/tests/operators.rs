@@ -519,6 +519,25 @@ fn removing_the_mark_of_spam_releases_only_what_the_mark_holds() {
 }
 
 #[test]
+fn a_removal_of_the_mark_that_failed_in_the_middle_can_be_repeated() {
+    let fixture = Fixture::with_channels(&["crm"], &[]);
+    let ids = ["one", "two"].map(|message| fixture.accept_new(&contact(message)));
+    let reader = fixture.reader();
+    let mut changes = Changes::open(&fixture.options.url, &reader, "ada").unwrap();
+    for id in ids {
+        // As after an error: held by the mark, which is gone.
+        changes.mark_spam(id, now()).unwrap();
+        assert_eq!(changes.editor.set_spam(id, false, now()).unwrap(), Annotated::Changed);
+        assert_eq!(fixture.status(id), Status::Held);
+    }
+    let channels = &fixture.options.channels;
+    assert_eq!(changes.unmark_spam(ids[0], channels, now()).unwrap(), Annotated::Changed);
+    assert_eq!(changes.undo_spam(ids[1], channels, now()).unwrap(), Annotated::Changed);
+    assert_eq!(ids.map(|id| fixture.status(id)), [Status::Waiting; 2]);
+    assert_eq!(changes.undo_spam(ids[1], channels, now()).unwrap(), Annotated::Unchanged);
+}
+
+#[test]
 fn not_spam_releases_what_screening_holds_and_no_later_hold() {
     let fixture = Fixture::with_channels(&["crm"], &[]);
     let screened = |text: &str| fixture.accept_new(&contact(text).held_for(&[(Signal::Links, "4 links")]));
