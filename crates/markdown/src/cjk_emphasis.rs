@@ -92,7 +92,7 @@ fn tags_of(node: Node<'_>, source: &SourceText<'_>) -> Option<[(Range<usize>, St
 
 /// Copies the quotation marks of `from` to `to`, another parse of the same text. The option for emphasis also
 /// changes the direction of the marks that the parser writes in place of straight ones: in `说："好"`, the
-/// first one would close. Does nothing if both have different numbers of marks.
+/// first mark would be a closing one. Does nothing if the numbers of marks differ.
 fn copy_quotation_marks(from: Node<'_>, to: Node<'_>) {
     let is_mark = |c: &char| matches!(c, '“' | '”' | '‘' | '’');
     let marks_of = |root: Node<'_>| {

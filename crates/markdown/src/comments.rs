@@ -11,8 +11,8 @@ use crate::dollars;
 use crate::source::{SourceText, find_definition, without_markers};
 use frontdesk_process::hash_maps::HashSet;
 
-/// The start of each kind of comment, and its possible ends. A comment extends to the first of these ends.
-/// [`liquid_tag`] finds Liquid's delimiters.
+/// The start of each kind of comment, and the delimiters that may end it. [`liquid_tag`] finds Liquid's
+/// delimiters.
 const DELIMITERS: [(&str, &[&str]); 8] = [
     // Go's templates (Hugo) trim white space before and after a comment independently of each other.
     ("{{/*", &["*/}}", "*/ -}}"]),
@@ -99,8 +99,8 @@ pub fn remove<'a>(body: &'a str, options: &Options<'_>) -> Uncommented<'a> {
     }
     let ranges = BodyRanges::new(body, options);
     let mut text = String::with_capacity(body.len());
-    // The end of the text that was copied or left out, the end of the last doubtful text, and the line of the
-    // offset `counted`.
+    // The end of the text that was copied or left out, the end of the last doubtful text, the line number at
+    // the offset `counted`, and that offset.
     let (mut done, mut doubtful, mut line, mut counted) = (0, 0, 1, 0);
     // Opening delimiters (`None` for a tag of Liquid) without an end in the rest of the body. Search the body
     // for such an end only once.
@@ -284,11 +284,12 @@ fn end_of_comment(body: &str, start: usize, ranges: &BodyRanges) -> Option<(usiz
     Some(end.map_or((first, Ending::Doubtful), |end| (end, Ending::Found)))
 }
 
-/// The end of the comment between `%%` that begins at `start`. A comment that begins its line ends at the end
-/// of a line; if `%%` is alone on its line, anywhere. Others end in their paragraph or cell of a table. If
-/// the next `%%` is elsewhere, or if the text between is probably no comment, that text is doubtful. Without
-/// a second `%%`, the end is missing if the first is alone on its line, and otherwise doubtful; `None` if the
-/// first does not begin its line or is in an item of a list.
+/// The end of the comment between `%%` that begins at `start`, and how the text up to there is treated. A
+/// comment may end in the same paragraph or table cell. If it begins its line, it may also end at the end of
+/// any line, and if `%%` is alone on its line, anywhere; stricter rules apply in lists and tables. The text
+/// is doubtful if the next `%%` is elsewhere, or if the text is probably not a comment. Without a second
+/// `%%`, the result is [`Ending::Missing`] if the first is alone on its line, and otherwise doubtful; `None`
+/// if the first does not begin its line or is in a list item.
 fn end_of_percent(body: &str, start: usize, ranges: &BodyRanges) -> Option<(usize, Ending)> {
     let inside = start + PERCENT.len();
     let (before, after) = line_around(body, start..inside);

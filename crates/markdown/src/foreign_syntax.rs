@@ -11,8 +11,8 @@ const REWRITE: &str = "write Markdown or HTML instead";
 
 /// Describes syntax of another program in a text at `position`, with a hint; `None` if there is none. If
 /// there are several, the first of these kinds counts: shortcodes, links in double brackets, highlighted
-/// words, lists of attributes, and at the beginning of the line: abbreviations, marks for tables of contents,
-/// blocks, unknown kinds of alerts, and some of the lines that [`directive`] recognizes.
+/// words, lists of attributes and, only at the beginning of a line, abbreviations, marks for tables of
+/// contents, blocks, markers of alerts, and some of the lines that [`directive`] recognizes.
 pub fn find(text: &str, source: &SourceText<'_>, position: Sourcepos) -> Option<(String, &'static str)> {
     let line = source.line_at(position.start.line);
     let before = line.and_then(|(_, line)| line.get(..position.start.column.saturating_sub(1)));
@@ -25,7 +25,7 @@ pub fn find(text: &str, source: &SourceText<'_>, position: Sourcepos) -> Option<
 /// Like [`find`]. `line` is the line that the text begins, without the markers of lists and quotes; `None`
 /// for a text in the middle of a line. `follows_link` says that the text is directly behind a link or image.
 fn find_in(text: &str, line: Option<&str>, follows_link: bool) -> Option<(String, &'static str)> {
-    // Most texts have none of the bytes with which such syntax begins.
+    // Most texts lack the bytes that begin the syntax in `find_anywhere`, so skip the search for these.
     if memchr3(b'{', b'[', b'=', text.as_bytes()).is_some()
         && let Some(found) = find_anywhere(text, line.is_some(), follows_link)
     {
@@ -60,7 +60,7 @@ fn find_in(text: &str, line: Option<&str>, follows_link: bool) -> Option<(String
     }
 }
 
-/// The message about syntax, and the hint.
+/// The message that this syntax is not supported, and the hint.
 fn shown(syntax: &str, hint: &'static str) -> (String, &'static str) {
     (format!("`{}` is not supported; the page shows it as text", syntax.trim_end()), hint)
 }

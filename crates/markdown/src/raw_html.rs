@@ -143,7 +143,7 @@ pub fn show_unclosed_html(root: Node<'_>) -> Vec<Warning> {
                     in_paragraph.insert(name.to_owned());
                     continue;
                 }
-                // Comments, declarations and instructions have no name, and are always complete.
+                // Comments, declarations and processing instructions have no name, and are always complete.
                 let has_end = (in_paragraph.contains(name) && name != "plaintext") || name.is_empty();
                 if !has_end && TEXT_ELEMENTS.contains(&name) {
                     warnings.push(unclosed_warning(position, &lower));

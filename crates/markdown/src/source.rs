@@ -200,7 +200,8 @@ pub fn shown_lines(root: Node<'_>) -> HashSet<usize> {
     positions.flat_map(|position| position.start.line..=position.end.line).collect()
 }
 
-/// Maximum length of a link label in bytes. CommonMark permits 999 characters.
+/// Maximum length in bytes of the lines of a link label before its last line. CommonMark permits 999
+/// characters in the whole label.
 const MAX_LABEL_BYTES: usize = 4 * 999;
 
 /// The position of the destination of the link definition that begins on the first of `lines`, including its

@@ -26,7 +26,8 @@ const MAX_RELEASERS: libc::c_int = 32;
 #[cfg(target_env = "gnu")]
 const PAGES: usize = 64 << 10;
 
-/// The length of the blocks that [`release_end`] allocates. glibc would map longer blocks separately.
+/// The length of the blocks that [`release_end`] allocates: less than [`MMAP_THRESHOLD`], from which glibc
+/// maps blocks separately.
 #[cfg(target_env = "gnu")]
 const BLOCK_LENGTH: libc::c_int = MMAP_THRESHOLD / 4 * 3;
 

@@ -35,7 +35,7 @@ const OVERRIDES: [(&str, &str); 41] = [
     ("asc", "application/pgp-keys"),
     // `mime_guess` returns the type of RealAudio plug-ins, but most `*.rpm` files are packages.
     ("rpm", "application/x-rpm"),
-    // RFC 1952: `.tgz` is short for `.tar.gz`.
+    // `.tgz` is short for `.tar.gz`, so the file is in gzip format (RFC 1952).
     ("tgz", "application/gzip"),
     // Registered by RFC 9512 and RFC 6350, and TOML by IANA.
     ("yaml", "application/yaml"),

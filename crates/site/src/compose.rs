@@ -68,10 +68,10 @@ pub(super) fn compose_site(
 const DRAWING_POLICY: &str = "default-src 'none'; script-src 'self'; style-src 'self' 'unsafe-inline'; img-src 'self' data:; \
                               font-src 'self' data:; form-action 'none'; base-uri 'none'; frame-ancestors 'none'";
 
-/// Inserts the files from `static/`, and every asset under its fingerprinted path, at which caches keep it,
-/// and its plain path. The latter does not replace a file from `static/`. In that folder, `x/index.html` is
-/// also served at `/x/`, to which `/x` redirects, but a file `index.html` at the top is not served at `/`.
-/// SVG files get [`DRAWING_POLICY`], and files in `/.well-known/` the header of [`cors_header`].
+/// Inserts the files from `static/`, and each asset at two paths: the fingerprinted path, at which caches may
+/// keep it, and the plain path, unless a file from `static/` has that path. `static/x/index.html` is also
+/// served at `/x/`, to which `/x` redirects, but `static/index.html` is not served at `/`. SVG files get
+/// [`DRAWING_POLICY`], and files in `/.well-known/` the header of [`cors_header`].
 fn insert_files(site: &mut Site, verbatim: Vec<(String, Blob)>, assets: &[Asset]) {
     let file = |path: &str, cache, blob: &Blob| {
         let media_type = media_type_of(path.trim_start_matches('/'), &blob.bytes);

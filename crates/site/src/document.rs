@@ -280,8 +280,8 @@ pub(super) fn read_documents(
         };
         let FrontMatter { publish_at, date, expire_at, visibility, .. } = *document.front_matter;
         let publish_at = publish_at.or_else(|| start_of_day(date?));
-        // A page's own value wins over inherited ones, and an inner folder's over that of an outer one. An
-        // index file without a language at the end of its name applies to pages in all languages.
+        // A page's own value overrides inherited values, and an inner folder's value that of an outer one.
+        // An index file without a language at the end of its name applies to pages in all languages.
         let indexes = |folder| [(folder, None), (folder, Some(document.language))];
         let inherited = folders_above(file).flat_map(indexes).filter_map(|index| cascades.get(&index));
         let inherited = inherited.fold(Visibility::default(), |above, here| here.or(above));
@@ -298,7 +298,7 @@ pub(super) fn read_documents(
         } else {
             faults.extend(parsed.page_faults.iter().cloned());
             let unlisted = unlisted == Some(true);
-            // Ignore an inherited `noindex` if the page's own keys state that the page is listed.
+            // Ignore an inherited `noindex` if the page or an inner folder states that the page is listed.
             let noindex = unlisted && noindex;
             pages.included.push(SourcePage { matter: matter.clone(), unpublished, unlisted, noindex });
         }
@@ -471,8 +471,8 @@ pub(super) fn served_path(file: &str, languages: &[&str]) -> String {
 /// it, are left out of the path. If the front matter has no `date`, they become the date and time of the
 /// post, and the time also its time of publication if that is missing. A file `index` or `_index` has the
 /// path of its folder. `slug` replaces the last segment of the path, and `path` the whole path, also the
-/// language's folder. The page at the language's `/` is its home page, and the page at `/blog/` its list of
-/// posts.
+/// language's folder. In each language, the page at `/` is the home page, and the page at `/blog/` the list
+/// of posts.
 fn identify(file: &str, languages: &[&str], front_matter: &mut FrontMatter) -> PageIdentity {
     let is_post = file.starts_with("posts/");
     let relative = file.split_once('/').map_or(file, |(_, rest)| rest);

@@ -55,13 +55,14 @@ pub(super) fn form_pages(
             let Some(html) = rendered else { continue };
             let labels = FormView::answering(language, Some(name)).labels(form.definition);
             let page = FormPage::new(&html, form, labels, index, language, mail);
-            // Without the endpoint in the HTML, the template does not show the form of the front matter.
+            // Do not warn if the HTML lacks the endpoint: the template does not show the form that the front
+            // matter names.
             if page.is_none() && html.contains(form.definition.path) {
                 faults.push(form_without_answers(name));
             }
             answers.0.extend(page);
         }
-        // `find` also accepts a page in another language.
+        // `find` also returns a page in another language, so `None` means that no language has one.
         if answers.find(name, 0).is_none() {
             let page = plain_form_page(form, languages[0], &shared.data.options);
             answers.0.extend(page.map_err(|fault| faults.push(fault)).ok().flatten());
@@ -70,7 +71,7 @@ pub(super) fn form_pages(
     answers
 }
 
-/// Warns that the theme has no place for a form's error messages to visitors without JavaScript.
+/// Warns that the theme does not show the errors of a form to visitors without JavaScript.
 fn form_without_answers(form: &str) -> Fault {
     let message = format!("the form `{form}` does not show errors to visitors without JavaScript");
     Fault::warning("theme/", None, message).hint(

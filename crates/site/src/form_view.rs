@@ -82,7 +82,7 @@ impl<'a> FormView<'a> {
             field_value(field, &label, &description, is_answered)
         };
         let thanks = Some(definition.thanks).filter(|thanks| !thanks.is_empty());
-        // Built-in forms have no `thanks`, so each text there was written by the operator.
+        // Built-in forms have no `thanks`, so the operator has written this text.
         let done = match (form.confirms, thanks) {
             (true, _) => named("done_confirm").unwrap_or_else(|| words.get("done_confirm")),
             (false, Some(thanks)) => self.choose(named("done"), thanks, Some("")),

@@ -156,7 +156,7 @@ const LATEST: &str = "the page is published at the latest time that this can mea
 /// Values of `date`, in lower case, that Eleventy replaces with a time of the file, which is in the past.
 const FILE_TIMES: &[&str] = &["last modified", "created", "git last modified", "git created"];
 
-/// The keys for a page's date. In Material for MkDocs, `date` is a table with `created` and `updated`.
+/// The keys for a page's date. In Material for MkDocs, `date` may be a table with `created` and `updated`.
 const DATE: &[&str] = &["date.created", "date"];
 
 /// The keys for the time at which a page is published, if that differs from its `date`.
@@ -391,9 +391,9 @@ impl FrontMatterReader<'_> {
     }
 
     /// The day of a date or time, as written, in any time zone, even if the time after it is invalid. `None`
-    /// if it is missing or empty, or if the day is invalid or not certain. Reports an invalid day or time. In
-    /// [`DATE`] and [`PUBLICATION`], this is merely a warning if the value is one of [`FILE_TIMES`] or can
-    /// mean several times, because [`Self::read_publication_time`] then uses the latest one.
+    /// if it is missing or empty, or if the day is invalid or ambiguous. Reports an invalid day or time. For
+    /// [`DATE`] and [`PUBLICATION`], this is only a warning if the value is one of [`FILE_TIMES`], or if it
+    /// can mean several times. Among several, [`Self::read_publication_time`] uses the latest.
     fn read_date(&mut self, names: &[&'static str]) -> Option<Date> {
         let (name, value) = self.find(names)?;
         let text = self.text(name, &value, &[]);
@@ -441,7 +441,7 @@ impl FrontMatterReader<'_> {
         parse_time(&self.text(name, &value, &[])?)
     }
 
-    /// The date and time of the page: that of [`DATE`], or else that of the first of [`PUBLICATION`] with a
+    /// The date and time of the page: the value of [`DATE`] or else of the first of [`PUBLICATION`] that is a
     /// text. `None` if this value states only a day, or is invalid.
     fn read_time_of_date(&self) -> Option<Timestamp> {
         let names = std::iter::once(DATE).chain(PUBLICATION.chunks(1));
@@ -502,7 +502,7 @@ impl FrontMatterReader<'_> {
     }
 
     /// The decoded aliases. Reports and leaves out those that are no paths on this site, because they contain
-    /// `//`, `?`, `#` or a backslash. One with invalid escapes stays as written.
+    /// `//`, `?`, `#` or a backslash. An alias that cannot be decoded stays as written.
     fn read_aliases(&mut self) -> Vec<String> {
         let mut aliases = self.read_list(&["aliases"], NAME_FIELDS);
         aliases.retain_mut(|alias| {
@@ -646,7 +646,7 @@ fn has_errors(faults: &[Fault]) -> bool {
     faults.iter().any(|fault| fault.severity == Severity::Error)
 }
 
-/// Percent-decodes a path. Returns a path with invalid escapes unchanged.
+/// Percent-decodes a path. Returns a path that [`percent_decode`] rejects unchanged.
 fn decode_path(path: &str) -> String {
     percent_decode(path).map_or_else(|_| path.to_owned(), Cow::into_owned)
 }

@@ -10,7 +10,7 @@ use super::file::{File, cors_header, noindex_header};
 use super::rules::{HeaderRule, RuleList, headers_for, removes_header};
 
 /// Replaces the headers of a file with `headers` and those of the rules that match `path`. The rules take
-/// precedence, with the exceptions of `add_headers`.
+/// precedence, with the exceptions that `add_headers` names.
 pub(crate) fn with_headers(
     mut file: File,
     headers: Vec<(HeaderName, HeaderValue)>,
@@ -33,9 +33,9 @@ pub(crate) fn with_noindex(mut file: File, is_unlisted: bool) -> File {
     add_headers(file, others)
 }
 
-/// Adds headers, which replace those of the same name, with two exceptions: a `Link`, which is ASCII, is
-/// appended to that of the file, and the `noindex` of [`noindex_header`] stays before added directives for
-/// crawlers that do not forbid indexing themselves.
+/// Adds headers, which replace those of the same name, with two exceptions: a `Link`, which must be ASCII, is
+/// appended to the file's own, and the `noindex` of [`noindex_header`] stays in front of an added value that
+/// permits indexing.
 fn add_headers(mut file: File, added: Vec<(HeaderName, HeaderValue)>) -> File {
     for (name, mut value) in added {
         let is_hidden = |(own, value): &(HeaderName, HeaderValue)| {

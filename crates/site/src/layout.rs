@@ -173,8 +173,8 @@ impl TemplateContext<'_> {
         })
     }
 
-    /// Builds the template variable `site`. A link of the navigation is current on its page and, unless this
-    /// is the home page, on all pages below it.
+    /// Builds the template variable `site`. A link of the navigation is current on the page to which it leads
+    /// and, unless that is the home page, on all pages below it.
     fn site_values(&self) -> Value {
         let SiteContext { data, operator, brand, .. } = self.shared;
         let options = &data.options;

@@ -201,7 +201,7 @@ impl LoadCache {
             .as_ref()
             .map(|build| self.build.load(build, options, forms, &mut publication, &mut faults))
             .transpose()?;
-        // The home page of a build has the title and the description that the configuration lacks.
+        // Take a title or description that the configuration lacks from the home page of the build.
         let options = &build.as_ref().map_or_else(|| options.clone(), |build| build.complete(options));
         // A folder `pages` inside the build is a part of the build, not of the site.
         let has_sources = folder.join("pages").is_dir()

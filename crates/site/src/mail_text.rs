@@ -47,10 +47,10 @@ const KEYS: [&str; 3] = ["subject", "from_name", "reply_to"];
 
 /// Parses a file, and fills the placeholders in its subject, sender's name and text that have a value in
 /// `known`. Fails with all faults if one is an error, such as a placeholder in the subject or text that is
-/// not in `known`. In the sender's name, one that is not in `known` or has no value there is a warning, and
-/// stays as it is. Targets of links and images that begin with `/` get `base_url`, the site's origin; other
-/// relative ones, and all if it is empty, are warnings, and so are footnotes. `place` is the file's name in
-/// faults, and `language` the language of its text.
+/// not in `known`. In the sender's name, a placeholder that is not in `known` or has no value there is a
+/// warning, and stays unchanged. Targets of links and images that begin with `/` get `base_url`, the site's
+/// origin, unless it is empty. Warns about targets that stay relative, and about footnotes. `place` is the
+/// file's name in faults, and `language` the language of its text.
 pub fn parse_mail(
     place: &str,
     text: &str,

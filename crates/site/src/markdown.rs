@@ -237,7 +237,7 @@ struct BodyRenderer<'a, 'b> {
     earlier: &'b HashMap<Hash, &'b str>,
     /// Edits to the source that produce the Markdown representation.
     edits: Vec<(Range<usize>, String)>,
-    /// The numbers of lines with text, code or HTML. Other lines are empty or belong to link definitions.
+    /// The numbers of lines with text, code or HTML. No link definition begins on these lines.
     shown_lines: HashSet<usize>,
     /// The number of tables so far. The accessible name of a table contains its number.
     tables: usize,

@@ -253,7 +253,7 @@ impl BuildCache {
         for page in pages {
             match not_found_folder(&page.name) {
                 Some("") => prebuilt.not_found.push((String::new(), page.page)),
-                // A folder's 404 page may be a page about this status, so it also has a path of its own.
+                // A folder's 404 page may be an article about the status 404, so also serve it at its path.
                 Some(folder) => {
                     prebuilt.not_found.push((format!("{}{folder}", build.mount), page.page.clone()));
                     prebuilt.pages.push(page);
@@ -270,8 +270,8 @@ impl BuildCache {
     /// Converts the pages in parallel: first each on its own, then again without the blocks of links and the
     /// site's name that many pages share. A page without these keeps its first result. Reuses results whose
     /// inputs are unchanged, and notes those that the cache on disk lacks. Reports incomplete conversions,
-    /// panics, and a selector in `convert.main` that matches on no page. A page whose first conversion panics
-    /// is [`Conversion::unconverted`]. If the second one panics, see [`PageConverter::convert_again`].
+    /// panics, and a selector in `convert.main` that matches nothing. If the first conversion panics, uses
+    /// [`Conversion::unconverted`]; for the second conversion, see [`PageConverter::convert_again`].
     fn convert_pages(
         &mut self,
         pages: &[HtmlPage<'_>],
@@ -450,7 +450,7 @@ fn compose_page(
 
     let mut html = html_file(source, &converted.facts, &twin, context);
     let mut canonical = format!("<{}>; rel=\"canonical\"", original.unwrap_or(&source.url));
-    // Repeat the HTML's `noindex` as a header. `is_unlisted` also means that the page redirects: no header.
+    // Repeat the HTML's `noindex` as a header. A page that redirects is unlisted, too, but gets no header.
     let noindex = (metadata.is_unlisted && metadata.redirect.is_none()).then(noindex_header);
     metadata.is_unlisted |= original.is_some() || context.withholds(source);
     if not_found_folder(source.name()).is_some() {

@@ -128,7 +128,7 @@ pub(super) fn to_iso(text: &str) -> Cow<'_, str> {
 }
 
 /// Removes from a date what does not change its meaning: `[[…]]` of Obsidian around it, the name of the
-/// weekday, also an abbreviated one, the ending of an ordinal (`3rd`), the words `at` and `of`, dots in
+/// weekday (`Friday` or `Fri`), the ending of an ordinal (`3rd`), the words `at` and `of`, dots in
 /// abbreviations, and what JavaScript adds to the offset: `GMT` before it and a name in parentheses behind
 /// it. Writes `Sept` as `Sep`.
 fn simplify(text: &str) -> String {

@@ -374,7 +374,7 @@ impl Site {
         query: Option<&str>,
     ) -> Option<Cow<'_, SiteEntry>> {
         let to = rule.target(path, query)?;
-        // The target of a rule with query parameters already has the other parameters of the request.
+        // Do not add the query again if the rule has query parameters: `RedirectRule::target` handles it.
         let keeps_query = !rule.has_parameters();
         match rule.status {
             StatusCode::OK => {}

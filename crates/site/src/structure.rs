@@ -220,8 +220,8 @@ fn link_catalog(
     }
 }
 
-/// The registered paths that end with `.md` or `.markdown`, except those of the Markdown of pages with a
-/// source.
+/// The registered paths that end with `.md` or `.markdown`, except those that pages with a source have
+/// claimed.
 fn markdown_files(names: &PathRegistry, catalog: &LinkCatalog) -> HashSet<String> {
     let is_page =
         |owner: &Option<String>| owner.as_ref().is_some_and(|file| catalog.pages.contains_key(file));
@@ -260,8 +260,8 @@ fn add_thanks_pages(
 }
 
 /// Sorts the documents in reading order: by language; then the home page, pages, posts and others; then by
-/// `nav`, age and path. Reports faults of dates, templates and forms, among them a form on a site without the
-/// operator's e-mail address, but not of forms whose files have faults. Replaces a missing template with the
+/// `nav`, age and path. Reports faults of dates, templates and forms, such as a form on a site without the
+/// operator's e-mail address. Skips forms whose files have faults. Replaces a missing template with the
 /// default template for the page's kind.
 fn check_documents(
     documents: &mut [Document],
@@ -333,7 +333,7 @@ fn check_documents(
 }
 
 /// Registers the owners of all paths, and reserves those of generated resources. Reports paths with two
-/// owners. The order of claims is: the build, `static/`, assets, pages; a fault is that of the later one.
+/// owners: the build claims its paths first, then `static/`, assets and pages. The fault is at the later one.
 fn claim_paths(
     build: Option<&Prebuilt>,
     options: &PagesOptions,
@@ -395,8 +395,7 @@ fn report_missing_home_pages(
 /// Registers the paths of files in `static/`, assets and pages, and the aliases of pages. An `index.html` in
 /// a folder of `static/` also claims the path of the folder. Ignores an alias that is the page's own path,
 /// and repeated ones. If the path of an alias has an owner other than an earlier alias, the alias counts from
-/// the root instead, unless that path has an owner, too. In any case, links may lead to its path from the
-/// root.
+/// the root instead, unless that path has an owner, too. A link to its path from the root is valid.
 fn register_paths(
     names: &mut PathRegistry,
     documents: &[Document],

@@ -320,7 +320,7 @@ fn language_of_file(name: &str) -> Option<&str> {
     name.strip_prefix(WORDS_FOLDER)?.strip_suffix(".toml").filter(|tag| !tag.contains('/'))
 }
 
-/// The text of the built-in file of words for exactly this tag, if there is one.
+/// The text of the built-in file of words for exactly this tag, in any case, if there is one.
 fn built_in(language: &str) -> Option<&'static str> {
     let is_own = |name| language_of_file(name).is_some_and(|own| is_same_tag(own, language));
     let file = BUILT_IN.iter().find(|(name, _)| is_own(name));

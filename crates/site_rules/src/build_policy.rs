@@ -33,11 +33,10 @@ pub fn file_policy(media_type: &str) -> &'static str {
 }
 
 /// Builds a policy that permits the page's own inline code by hash, and all scripts in `data:` URLs if the
-/// page loads one, because hashes do not apply to these. If there are more than 96 event handlers, permits
-/// all of these; if there are more than 96 scripts or more than 96 `javascript:` URLs, permits all of both.
-/// If there are more than 96 scripts and URLs only together, permits no URLs. If the page declares its own
-/// policy for scripts, returns only the directive that `<meta>` cannot contain. The policy contains only
-/// printable ASCII.
+/// page loads one, because hashes do not apply to these. Permits all event handlers if there are more than
+/// 96, and all scripts and `javascript:` URLs if there are more than 96 of either kind. If only their total
+/// is more than 96, permits no `javascript:` URLs. If the page declares its own policy for scripts, returns
+/// only the directive that `<meta>` cannot contain. The policy contains only printable ASCII.
 pub fn content_security_policy(code: &Embedded) -> String {
     if code.has_policy {
         return "frame-ancestors 'self'".to_owned();

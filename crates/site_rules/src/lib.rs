@@ -396,8 +396,8 @@ fn is_path_or_url(text: &str) -> bool {
 
 /// Parses a line of `_redirects`: a path, query parameters, a target, a status and conditions. Ignores a word
 /// that begins with `#`, and all words after it. The status defaults to 301 for Netlify and to 302 for
-/// Cloudflare. Cloudflare's redirects are forced, but not its rewrites; of Netlify's rules, those with `!`
-/// after the status. Fails for rules that are not supported, such as proxies, rules with conditions, rules
+/// Cloudflare. Cloudflare's redirects are forced, but not its rewrites. Netlify's rules are forced if `!`
+/// follows the status. Fails for rules that are not supported, such as proxies, rules with conditions, rules
 /// for Netlify's functions, and redirects with placeholders back to the same path. The error for a role is
 /// [`RuleProblem::Protects`].
 fn parse_redirect(line: &str, dialect: RulesDialect) -> Result<RedirectRule, RuleProblem> {
@@ -482,8 +482,8 @@ const COMPUTED: [&str; 14] = [
 
 /// Reads `_headers`: lines with a path, each followed by lines with its headers. As on both hosts,
 /// indentation has no meaning. In Cloudflare's dialect, `! Name` removes a header. Reports and skips what is
-/// not supported, headers without a value, and rules after the first 2,100 rules. Skips the other headers of
-/// a skipped path without a report. `Basic-Auth` is an error, even below a skipped path.
+/// not supported, headers without a value, and rules after the first 2,100 rules. Skips valid headers below a
+/// skipped path without a report. `Basic-Auth` is an error, even there.
 pub fn parse_headers(
     text: &str,
     dialect: RulesDialect,

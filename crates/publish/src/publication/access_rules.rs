@@ -138,8 +138,8 @@ fn line_of(text: &str, key: &str) -> Option<usize> {
 /// do not count. Neither does `<deny>` after `<allow users="*">`: ASP.NET applies the first rule that
 /// matches.
 fn in_web_config(text: &str, exists: impl Fn(&str) -> bool) -> Option<AccessRule> {
-    // `removed` is where a tag removes the rule by which IIS permits all users, until another tag permits
-    // them.
+    // `removed` is the position of a tag that removes the rule which permits all users, unless a later tag
+    // permits them again.
     let (mut has_files, mut is_open, mut removed) = (true, false, None);
     for (at, tag) in tags_of(text) {
         let value = |key: &str| attribute(&tag, key).unwrap_or_default();

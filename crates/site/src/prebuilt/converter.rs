@@ -13,8 +13,8 @@ use super::forms::{FormTexts, with_all_forms};
 use super::html_pages::HtmlPage;
 use crate::options::BuildOptions;
 
-/// Converts the HTML pages of a build to Markdown while a site is loaded. Uses the conversions in the cache,
-/// and collects those that were not in it.
+/// Converts the HTML pages of a build to Markdown while a site is loaded. Reads conversions from the cache,
+/// and records which ones it lacks.
 pub(super) struct PageConverter<'a> {
     /// The options that are the same for all pages.
     options: Options,

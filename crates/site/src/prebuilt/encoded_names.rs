@@ -26,9 +26,9 @@ pub(super) fn decode_names(files: &mut [BuildFile]) -> Vec<(String, String)> {
     decoded
 }
 
-/// Redirects each name that [`decode_names`] decoded, as it is on the disk, to its decoded path: some builds
-/// link to it, with the percent sign encoded once more. Does the same without `index.html` or `.html` at the
-/// end. Skips decoded paths that the site lacks, and replaces nothing.
+/// Redirects the name on disk of each file that [`decode_names`] decoded to the decoded path: some builds
+/// link to the name, with the percent sign encoded once more. Also redirects the name without `index.html` or
+/// `.html` at its end. Skips decoded paths that the site lacks, and replaces nothing.
 pub(super) fn redirect_written_names(site: &mut Site, mount: &str, decoded: &[(String, String)]) {
     for (written, decoded) in decoded {
         for end in ["index.html", ".html", ""] {

@@ -15,8 +15,8 @@ const MAX_LISTED: usize = 40_000;
 
 /// Builds `llms.txt` in a language: a heading, a summary, and lists of links to the Markdown of its pages,
 /// except generated ones. Returns the percent-encoded path and the text of `llms.txt`, followed by those of
-/// each further guide. `llms.txt` ends with links to `/agents.md` and `/sitemap.md` and, before them, in the
-/// default language with links to the guides in other languages.
+/// each further guide. `llms.txt` ends with links to `/agents.md` and `/sitemap.md`; in the default language,
+/// links to the guides in other languages precede these.
 pub(super) fn build_guides(
     pages: &[PageSummary],
     languages: &[Language],
