@@ -101,8 +101,8 @@ impl Client {
     /// Creates the client of an audit, and starts its deadline, which grows with the number of permitted
     /// requests. Resolves the host of `target`, and permits private addresses only if all of its addresses
     /// are private. `seed` makes cache-busting queries unique; the current time is suitable. Also begins the
-    /// progress stage `requests`. Fails if the URL cannot be fetched, or if its host cannot be resolved in
-    /// time.
+    /// progress stage `requests`. Fails if [`fetch_url`] rejects the URL, or if the host cannot be resolved
+    /// within the timeout.
     pub async fn new(target: &Url, options: &Options, seed: u64) -> Result<Client, AuditError> {
         let url = fetch_url(target).map_err(AuditError::Unreachable)?;
         let resolving = NameResolver::System.resolve(url.host(), url.port());

@@ -161,8 +161,8 @@ impl PathPattern {
         PathPattern { parts, is_anchored, length: decode(pattern).len() }
     }
 
-    /// Whether the pattern matches the start of `path`, or all of it if it ends in `$`. `path` must be
-    /// percent-decoded.
+    /// Whether the pattern matches the start of `path`, or all of `path` if the pattern ends with `$`. `path`
+    /// must be percent-decoded.
     fn is_match(&self, path: &str) -> bool {
         let mut parts = self.parts.iter();
         let first = parts.next().and_then(|first| path.strip_prefix(first.as_str()));

@@ -3,7 +3,7 @@
 
 use super::dom::{Dom, FOR_SCREEN_READERS, NodeId, Tag, clip};
 
-/// Words in classes that name a set of symbols, such as `fa` in `fa-check`. Words with `icon` count, too.
+/// Words in classes that name a set of symbols, such as `fa` in `fa-check`. A word with `icon` does, too.
 #[rustfmt::skip]
 const SETS: [&str; 23] = [
     "bi", "bx", "bxs", "fa", "far", "fas", "feather", "icofont", "ion", "la", "las", "lni", "lucide", "material", "mdi",
@@ -157,7 +157,8 @@ pub(super) fn is_ligature(dom: &Dom, id: NodeId) -> bool {
 pub(super) fn begins_item(dom: &Dom, id: NodeId, is_block: impl Fn(NodeId) -> bool) -> bool {
     let is_for_screen_readers = |beside| dom.has_class_in(beside, FOR_SCREEN_READERS);
     let is_content = |node: &NodeId| !dom.is_blank(*node);
-    // Asciidoctor shows the checkbox of a list item with this class. `checkbox_state` reads it.
+    // Asciidoctor draws the checked checkbox of a list item as an icon with this class, which
+    // `checkbox_state` reads.
     let is_checkbox = || dom.has_class(id, "fa-check-square-o") && dom.is_in(id, &[Tag::Li]);
     if dom.next_element(id).is_some_and(is_for_screen_readers) || is_checkbox() {
         return false;
@@ -181,9 +182,8 @@ fn is_item(dom: &Dom, id: NodeId) -> bool {
     matches!(dom.tag(id), Tag::Li | Tag::Dd | Tag::Dt | Tag::Td | Tag::Th)
 }
 
-/// Moves check marks and crosses that stand before the first paragraph of an item ([`is_item`]) into this
-/// paragraph. Symbols before a block of another kind, such as a heading, are decoration and
-/// stay.
+/// Moves check marks and crosses that stand directly before a paragraph of an item ([`is_item`]) into this
+/// paragraph. Symbols before a block of another kind, such as a heading, are decoration and stay.
 pub(super) fn move_into_paragraphs(dom: &mut Dom, root: NodeId) {
     let is_in_item = |id| dom.ancestors(id).skip(1).take(4).any(|a| is_item(dom, a));
     let symbols = dom.descendants(root).filter(|&id| is_in_item(id) && answer_of(dom, id).is_some());

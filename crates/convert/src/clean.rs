@@ -125,8 +125,8 @@ fn fallback_frame(dom: &Dom, id: NodeId) -> Option<NodeId> {
 /// class names which elements are hidden; otherwise removes the text of icons that are all that a link shows
 /// ([`empty_symbols_of_links`]). Keeps closed panels, blocks after the control that opens them, formulas, and
 /// the page itself if a script probably shows it later ([`is_hidden_page`]). If hidden elements have more
-/// than 40 words and more than 90 % of all words, also keeps those with at least a quarter of all words. At
-/// the end, moves check marks before the first paragraph of an item into it ([`move_into_paragraphs`]).
+/// than 40 words and more than 90 % of all words, also keeps those with at least a quarter of all words. Also
+/// moves check marks and crosses into the paragraphs after them ([`move_into_paragraphs`]).
 pub(super) fn remove_hidden(dom: &mut Dom, root: NodeId, is_article: bool) {
     dom.omit_each(root, |dom, id| {
         if is_language_label(dom, id) || code::is_line_number_column(dom, id) {
@@ -175,8 +175,8 @@ fn is_language_label(dom: &Dom, id: NodeId) -> bool {
 
 /// Whether the element's own attributes hide it, it is a popover or a closed `<dialog>`, it is decoration
 /// that screen readers skip and not the symbol of a link, or it is a text for screen readers in a button.
-/// `hidden=until-found` does not count, nor `visibility: hidden` that ends on scrolling
-/// ([`is_shown_by_scrolling`]).
+/// `hidden=until-found` does not count, and neither does `visibility: hidden` that a script probably removes
+/// on scrolling ([`is_shown_by_scrolling`]).
 fn is_hidden(dom: &Dom, id: NodeId) -> bool {
     let Some(element) = dom.element(id) else { return false };
     let style_is = |name, value| dom.style(id, name).is_some_and(|own: &str| own.eq_ignore_ascii_case(value));
@@ -267,9 +267,9 @@ fn is_decoration(dom: &Dom, id: NodeId) -> bool {
 }
 
 /// Whether the symbols in an element say something that the text beside them does not: a mark such as `✓`, a
-/// sign at a number that is no toggle, a part of the text ([`is_in_text`]), or the only text of a table cell,
-/// unless that is an icon of a font. False without symbols, in buttons and code, beside a text for screen
-/// readers, which says the same, and beside another row of stars.
+/// sign at a number, but not a toggle ([`is_toggle`]), a part of the text ([`is_in_text`]), or the only text
+/// of a table cell, unless that is an icon of a font. False without symbols, in buttons and code, beside a
+/// text for screen readers, which says the same, and beside another row of stars.
 fn is_meaningful_symbol(dom: &Dom, id: NodeId, symbols: &str) -> bool {
     let is_for_screen_readers = |beside| dom.has_class_in(beside, FOR_SCREEN_READERS);
     // A rating may be two rows of stars on top of each other: the width of the upper row shows the rating.

@@ -103,9 +103,9 @@ fn is_code_with_breaks(dom: &Dom, id: NodeId) -> bool {
         && dom.descendants(id).all(|d| !dom.tag(d).is_block() && dom.tag(d) != Tag::Button)
 }
 
-/// The text of such an element ([`is_code_with_breaks`]), without line breaks at its start and end. As in
-/// browsers, white space in the HTML is one space, and none at the ends of lines. No-break spaces become
-/// spaces.
+/// The text of a `<div>` with code ([`is_code_with_breaks`]), without line breaks at its start and end. As in
+/// browsers, white space in the HTML is one space, and none at the start and end of a line. No-break spaces
+/// become spaces.
 fn text_with_breaks(dom: &Dom, root: NodeId) -> String {
     let mut text = String::new();
     for id in dom.descendants(root) {

@@ -121,9 +121,9 @@ pub(super) struct Node {
     pub(super) data: Data,
 }
 
-/// One of 32 bits for the name of an attribute or a class. An element without the bit of a name does not have
-/// it. Most elements lack most attributes and classes that the converter looks for, so the bits of attributes
-/// save a tenth of its time, and those of classes 4 % of its instructions.
+/// One of 32 bits for the name of an attribute or a class. An element without the bit has no attribute or
+/// class of this name. Most elements lack most attributes and classes that the converter looks for, so the
+/// attribute bits save a tenth of its time, and the class bits 4 % of its instructions.
 #[inline]
 fn name_bit(name: &str) -> u32 {
     let name = name.as_bytes();

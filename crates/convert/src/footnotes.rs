@@ -176,7 +176,7 @@ fn is_in_code(dom: &Dom, link: NodeId) -> bool {
 /// Drops the notes of each list that also has items without a reference, unless the list has backlinks to
 /// the text. Blocks other than list items count only between the first and the last note. Such a list is a
 /// bibliography: the text may name a range of its numbers ("1–3"), and without some of its items it would
-/// show others. Records in `has_bibliography` whether there is one.
+/// show others. Sets `has_bibliography` to whether there is such a list.
 fn drop_incomplete_lists(dom: &Dom, found: &mut Found, lists_with_links_back: &HashSet<NodeId>) {
     // The first note of each list, and the number of its notes.
     let mut lists: HashMap<NodeId, (NodeId, usize)> = HashMap::new();

@@ -40,8 +40,8 @@ impl Embedded {
         Self::read_nested(dom, 0)
     }
 
-    /// Collects the code of a document that is nested in `depth` other documents, and of those in the
-    /// `srcdoc` of its frames, down to [`MAX_DEPTH`]. The policies of nested documents do not count.
+    /// Collects the code of a document that is nested in `depth` other documents, and of the documents in the
+    /// `srcdoc` of its frames, down to [`MAX_DEPTH`]. The policies of the documents in frames do not count.
     fn read_nested(dom: &Dom, depth: usize) -> Self {
         let mut found = Self::default();
         for id in dom.descendants(DOCUMENT) {

@@ -1,4 +1,4 @@
-//! Writes images, image maps and embedded media as Markdown, and finds the address that they really show.
+//! Finds the addresses of images, image maps and embedded media, and writes them as Markdown.
 
 use super::dom::{Dom, NodeId, Tag, clip, collapse, count_letters};
 use super::inline::Inline;
@@ -154,8 +154,8 @@ fn is_placeholder_image(source: &str) -> bool {
         || source.ends_with("/spacer.gif")
 }
 
-/// Whether an address may be one of a placeholder: it contains `placeholder`, or its file has a name such as
-/// `blank` or `pixel`. [`image_source`] uses it only if the image has no other address.
+/// Whether an address may be that of a placeholder: it contains `placeholder`, or its file has a name such as
+/// `blank` or `pixel`. [`image_source`] returns such an address only if the image has no other.
 fn may_be_placeholder(source: &str) -> bool {
     #[rustfmt::skip]
     const NAMES: [&str; 11] =

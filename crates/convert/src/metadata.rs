@@ -36,9 +36,10 @@ pub struct Metadata {
     pub is_unlisted: bool,
 }
 
-/// Reads the metadata of the page at `url` except its title. The author and the dates come from JSON-LD if it
-/// has them, the language from `<html>`, other values from `<meta>` first. The title depends on the headings
-/// of the main region, so the second value has the declared titles to choose from.
+/// Reads the metadata of the page at `url` except its title. Prefers JSON-LD for the author and the dates,
+/// the attribute `lang` for the language, the canonical link for the URL, and `<meta>` for other values. The
+/// title depends on the headings of the main region, so the second value has the declared titles to choose
+/// from.
 ///
 /// `site_name` is the name of the site, if the caller knows it.
 pub(super) fn read_metadata(dom: &Dom, url: Option<&Url>, site_name: Option<&str>) -> (Metadata, Titles) {

@@ -78,7 +78,7 @@ impl<'a> Converter<'a> {
         let mut has_blocks = vec![false; dom.node_count()];
         let notes = footnotes.definitions.iter().flat_map(|definition| &definition.nodes);
         for id in notes.copied().chain([root]).flat_map(|root| dom.descendants(root)) {
-            // A web component with the panel of a tab is a block, because the tab's label becomes a block.
+            // A web component that is the panel of a tab is a block, because the tab's label becomes a block.
             let is_panel = tabs.labels.contains_key(&id);
             if is_panel || is_block_element(dom, id) {
                 let mut above = dom.ancestors(id).skip(usize::from(!is_panel));
@@ -565,8 +565,8 @@ impl<'a> Converter<'a> {
     /// Writes a node as inline HTML with the few tags that Markdown has a meaning for. Form controls,
     /// drawings and the names of symbols in fonts are left out, blocks and words that the layout separates
     /// are separated by spaces, and empty elements are dropped. A formula is TeX between dollar signs. A
-    /// reference to a footnote is its label, because a link to it would be dead. Of embedded media, only the
-    /// fallback content is written.
+    /// reference to a footnote is its label, because a link to it would be dead. Embedded media are replaced
+    /// by their fallback content.
     fn node_as_html(&self, id: NodeId) -> String {
         let dom = self.dom;
         let space = if needs_space_before(dom, id) { " " } else { "" };

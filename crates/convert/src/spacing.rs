@@ -274,8 +274,8 @@ fn is_item(dom: &Dom, id: NodeId) -> bool {
     matches!(dom.tag(id), A | B | Em | I | Label | Small | Span | Strong | Time)
 }
 
-/// Whether an element usually arranges its children by layout, such as a `<div>`: two adjacent inline
-/// elements in it are separate words even without a space.
+/// Whether an element usually arranges its children by layout, such as a `<div>`: adjacent inline elements in
+/// it may be separate words even without a space between them.
 fn is_layout(dom: &Dom, id: NodeId) -> bool {
     use Tag::{A, Article, Button, Div, Figcaption, Footer, Header, Label, Li, Section};
     matches!(dom.tag(id), Article | Button | Div | Figcaption | Footer | Header | Label | Li | Section)

@@ -210,9 +210,10 @@ fn collect_rows(dom: &Dom, table: NodeId) -> Vec<NodeId> {
 /// - It has at most one column and, with header cells, at most one row. Blank rows, and blank cells at the
 ///   end of a row, do not count here.
 /// - It has header cells, at most two rows, and a table in a cell.
-/// - It has no header cells, but in a cell a table or `<pre>`; a heading or a quote, except as in
-///   [`has_only_titles_and_values`]; or, with at most two rows, a list or `<hr>`.
-/// - It has no header cells, no caption, and a single row that is not blank: [`is_row_of_blocks`].
+/// - It has no header cells, but a cell contains a table or `<pre>`; a heading or a quote, except as in
+///   [`has_only_titles_and_values`]; or, if there are at most two rows, a list or `<hr>`.
+/// - It has no header cells and no caption, and its only row that is not blank is a row of blocks
+///   ([`is_row_of_blocks`]).
 fn is_layout(dom: &Dom, id: NodeId, rows: &[NodeId]) -> bool {
     if matches!(dom.attribute(id, "role"), Some("presentation" | "none")) {
         return true;

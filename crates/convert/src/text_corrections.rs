@@ -240,7 +240,7 @@ pub(super) fn merge_spoken_copies(dom: &mut Dom, root: NodeId) {
         let after = dom.nodes_after(id).filter(|node| !is_space(node)).take(MAX_VALUES);
         let run: Vec<NodeId> = std::iter::once(id).chain(after.take_while(is_part)).collect();
         let before_run = dom.nodes_before(id).find(|node| !is_space(node));
-        // The first element of a run has already read the others.
+        // An element inside a run was read together with the first element of the run.
         let is_inside = is_part(&id) && before_run.is_some_and(|node| is_part(&node));
         let is_run = run.len() > 1 && is_part(&id);
         if is_run && !is_inside {

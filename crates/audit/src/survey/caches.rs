@@ -76,7 +76,7 @@ impl CachesSurvey {
         let index = first_requests.pages.iter().position(|page| page.markdown.is_some()).unwrap_or(0);
         let agent = first_requests.agent;
         let page = &mut first_requests.pages[index];
-        // Use the response at the named URL: the first page's HTML may be from a cache-busting URL instead.
+        // Use the response at the page's own URL: the first page's HTML may be from a cache-busting URL.
         let browser = if index == 0 { first_requests.named_url_chain.last() } else { Some(&page.html) };
         let mut survey = CachesSurvey {
             page: index,

@@ -63,9 +63,9 @@ impl FollowedLink {
         &self.chain[self.chain.len() - 1]
     }
 
-    /// The evidence that there is no page: the last response's status, if it is 404, 410 or 5xx, or a clause
-    /// that it is a redirect without a target. `None` without a response, and for other statuses, which may
-    /// depend on the client, such as 401 and 403.
+    /// Why the link leads to no page: the status of the last response if that is 404, 410 or 5xx, or a clause
+    /// about a redirect without a target. `None` without a response, and for other statuses, such as 401 and
+    /// 403, which may depend on the client.
     pub fn failure(&self) -> Option<String> {
         match self.last().response()?.status.as_u16() {
             status @ (404 | 410 | 500..=599) => Some(status.to_string()),

@@ -21,8 +21,8 @@ pub(super) static RULE: Rule = Rule {
     check,
 };
 
-/// Also accepts a `<title>` in the body: an image in a `<noscript>` ends the head, so everything after it
-/// moves to the body.
+/// Also accepts a `<title>` in the body: an image in a `<noscript>` of the head ends the head, so everything
+/// after it moves to the body.
 fn check(survey: &Survey, findings: &mut Findings) {
     let has_text = |title: HtmlElement<'_>| {
         !title.text().is_empty() && title.ancestors().all(|above| above.name() != "svg")

@@ -46,7 +46,8 @@ fn check(survey: &Survey, findings: &mut Findings) {
     }
 }
 
-/// Whether a cache status is from Vercel, Next.js or Netlify, which ignore unknown queries by design.
+/// Whether the response has a cache status of Vercel, Next.js or Netlify, which ignore unknown queries by
+/// design.
 fn ignores_queries(response: &Response) -> bool {
     let is_build = |product: &str| product == VERCEL || product == NEXTJS || product.starts_with("Netlify");
     cache_statuses(response).iter().any(|status| is_build(&status.product))

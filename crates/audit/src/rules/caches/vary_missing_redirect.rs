@@ -26,8 +26,8 @@ pub(super) static RULE: Rule = Rule {
 /// redirect. Reports each of them that lacks `Vary: Accept`, unless no cache may store it.
 fn check(survey: &Survey, findings: &mut Findings) {
     let pages = survey.first_requests.pages.iter().map(|page| (&page.html, page.agent.as_ref()));
-    // `redirect_markdown` is the agent's response at the named URL; `None` unless that redirected the
-    // browser.
+    // `redirect_markdown` is the agent's response at the named URL. It is `None` unless the named URL
+    // redirected the browser.
     let named = survey
         .first_requests
         .named_url_chain

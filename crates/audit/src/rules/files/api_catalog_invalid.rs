@@ -42,7 +42,7 @@ pub(super) static RULE: Rule = Rule {
 };
 
 /// Reports a catalog that is not JSON, lacks `linkset`, or has faulty links; as advice, one without links
-/// or with another media type. One sent as `application/linkset` is not JSON and is not judged. Does not see
+/// or with another media type. One sent as `application/linkset` is not JSON and is not judged. Ignores
 /// HTML pages and statuses other than 200 ([`existing`]).
 fn check(survey: &Survey, findings: &mut Findings) {
     let catalog = survey.files.api_catalog.as_ref();

@@ -21,7 +21,7 @@ pub(super) static RULE: Rule = Rule {
 };
 
 /// Reports one finding for all faulty lines, and one for all rules before the first `User-agent`. Names at
-/// most five lines of each. Does not see a file that is HTML or lacks status 200, whose lines are not parsed.
+/// most five lines of each. Ignores a file that is an HTML page or lacks status 200.
 fn check(survey: &Survey, findings: &mut Findings) {
     let (robots, rules) = (&survey.first_requests.robots, &survey.first_requests.rules);
     let numbers = |lines: &[usize]| lines.iter().take(5).map(usize::to_string).collect::<Vec<_>>().join(", ");

@@ -18,7 +18,7 @@ pub(super) static RULE: Rule = Rule {
     check,
 };
 
-/// Reports a `robots.txt` that is an HTML page with status 200. A redirect to a page is not followed.
+/// Reports a `robots.txt` that is an HTML page with status 200. A redirect to a page is not reported.
 fn check(survey: &Survey, findings: &mut Findings) {
     let robots = &survey.first_requests.robots;
     if robots.success().is_some_and(Response::is_page) {

@@ -27,7 +27,8 @@ pub(super) static RULE: Rule = Rule {
 };
 
 /// Reports a missing `Contact`. Invalid contacts among the first [`MAX_FINDINGS`], a missing, invalid or
-/// repeated `Expires`, and another media type are advice. Does not see an HTML page ([`security_fields`]).
+/// repeated `Expires`, and another media type are advice. Ignores HTML pages and statuses other than 200
+/// ([`security_fields`]).
 fn check(survey: &Survey, findings: &mut Findings) {
     let Some((file, fields)) = security_fields(survey) else { return };
     let values = |name: &str| -> Vec<&String> {

@@ -25,7 +25,7 @@ pub(super) static RULE: Rule = Rule {
 };
 
 /// Reports an index that is not JSON or lacks `skills`, its first [`MAX_FINDINGS`] faulty entries, and a
-/// requested file that is missing. Does not see an index that is an HTML page or lacks status 200
+/// requested file that is missing. Ignores an index that is an HTML page or lacks status 200
 /// ([`read_json`]).
 fn check(survey: &Survey, findings: &mut Findings) {
     let Some((index, value)) = read_json(survey.files.skills_index.as_ref(), findings) else { return };

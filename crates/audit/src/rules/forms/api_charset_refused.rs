@@ -26,7 +26,7 @@ pub(super) static RULE: Rule = Rule {
 /// body without the parameter got 2xx, 400 or 422.
 fn check(survey: &Survey, findings: &mut Findings) {
     for tested in &survey.forms.operations {
-        // `malformed` is the response to `{` without the parameter, and `empty` that to `{}` with it.
+        // `malformed` is the response to `{` without `charset`, and `empty` is the response to `{}` with it.
         let (Some(malformed), Some(empty)) = (&tested.malformed, &tested.empty) else { continue };
         let (Some(plain), Some(with_charset)) = (malformed.response(), empty.response()) else { continue };
         // Both requests have invalid bodies, so a 415 for one of them must result from its media type.

@@ -73,7 +73,7 @@ pub(super) fn redirect_that_loses_body(exchange: &Exchange) -> Option<Url> {
     (target != *exchange.url() && is_corrected(&target, exchange.url())).then_some(target)
 }
 
-/// Whether a redirect changes at most the scheme, the host, the port, or `/` at the end of the path.
+/// Whether a redirect changes nothing but the scheme, the host, the port and `/` at the end of the path.
 fn is_corrected(target: &Url, url: &Url) -> bool {
     let place = |url: &Url| (url.path().trim_end_matches('/').to_owned(), url.query().map(str::to_owned));
     place(target) == place(url)

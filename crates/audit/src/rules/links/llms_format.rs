@@ -21,8 +21,8 @@ pub(super) static RULE: Rule = Rule {
     check,
 };
 
-/// Reports only the first fault of `llms.txt`: no heading of level 1 at the beginning, or else no links. Does
-/// not see a file that is HTML, binary or incomplete, or lacks status 200 ([`llms_text`]).
+/// Reports only the first fault of `llms.txt`: no heading of level 1 at the beginning, or else no links.
+/// Ignores a file that is HTML, binary or incomplete, or lacks status 200 ([`llms_text`]).
 fn check(survey: &Survey, findings: &mut Findings) {
     let Some((llms, text)) = llms_text(survey) else { return };
     let parsed = MarkdownPage::parse(&text);

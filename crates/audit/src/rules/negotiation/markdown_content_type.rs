@@ -39,9 +39,9 @@ pub(super) static RULE: Rule = Rule {
     check,
 };
 
-/// Reports each decoded 200 response ([`texts`]) to an agent, from a twin, or to a browser at a path with
-/// `.md`, that is not HTML and has a usual substitute for `text/markdown`, such as `text/plain` or no type.
-/// Broken only if a response to an agent is `application/octet-stream`.
+/// Reports each decoded 200 response ([`texts`]) to an agent, from a twin, or to a browser at a path that
+/// ends with `.md`, if it is not HTML and has a usual substitute for `text/markdown`, such as `text/plain` or
+/// no type. Broken only if a response to an agent is `application/octet-stream`.
 fn check(survey: &Survey, findings: &mut Findings) {
     for (exchange, response) in texts(survey) {
         let is_page = survey.first_requests.pages.iter().any(|page| Arc::ptr_eq(&page.html, exchange));

@@ -154,8 +154,8 @@ impl<'a> Comparison<'a> {
         shared.flatten().map(|(text, _)| words(&text)).collect()
     }
 
-    /// Whether more than half of the words of the prose ([`Comparison::missing`]) are missing. If so, rules
-    /// do not report single differences. False without prose.
+    /// Whether the missing blocks have more than half of the words of all prose ([`Comparison::missing`]). If
+    /// so, rules do not report single differences. False without prose.
     pub fn is_other_text(&self) -> bool {
         let (missing, total) = self.missing();
         missing.iter().map(|missing| missing.words).sum::<usize>() * 2 > total

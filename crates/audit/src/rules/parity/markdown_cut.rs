@@ -26,8 +26,9 @@ pub(super) static RULE: Rule = Rule {
     check,
 };
 
-/// Reports each page whose Markdown did not arrive completely, unless its declared coding is untrue, or ends
-/// within a block of the HTML. Markdown that reaches the limit of the audit is noted as not judged.
+/// Reports each page whose Markdown did not arrive completely, or ends within a block of the HTML. Markdown
+/// with an untrue `Content-Encoding` does not count as incomplete. Markdown that reaches the limit of the
+/// audit is noted as not judged.
 fn check(survey: &Survey, findings: &mut Findings) {
     for page in &survey.first_requests.pages {
         let Some((exchange, markdown)) = markdown_of(page) else { continue };

@@ -42,10 +42,10 @@ const MAX_DEPTH: usize = 3;
 /// The rule does not search the text for headings with more words than this.
 const MAX_WORDS: usize = 20;
 
-/// Reports how many headings below level 1 are plain text in the Markdown of each compared page. Headings of
-/// several pages, those whose text is missing, too, and titles of cards ([`cards`]) with which only marked
-/// blocks begin ([`starts`]) do not count. Broken if they are more than two, and the Markdown has at most one
-/// heading. Skips Markdown that is another text ([`Comparison::is_other_text`]).
+/// Reports how many headings below level 1 are plain text in the Markdown of each compared page. Does not
+/// count headings of several pages, headings whose text is missing, too, and titles of cards ([`cards`]) that
+/// begin only marked blocks ([`starts`]). Broken if more than two are plain text, and the Markdown has at
+/// most one heading. Skips Markdown that is another text ([`Comparison::is_other_text`]).
 fn check(survey: &Survey, findings: &mut Findings) {
     for comparison in Comparison::all(survey).iter().filter(|comparison| !comparison.is_other_text()) {
         let own: Vec<_> =
@@ -84,7 +84,7 @@ fn check(survey: &Survey, findings: &mut Findings) {
 
 /// The first words of each block of prose or raw HTML: all starts of at most [`MAX_WORDS`] words. A label
 /// before a colon and the first words of a list of links are left out, unless they are the whole block.
-/// Returns first those of plain blocks, then those of marked ones, which are list items or begin with bold
+/// The first set is from plain blocks, the second from marked blocks, which are list items or begin with bold
 /// text.
 fn starts(markdown: &MarkdownPage) -> (HashSet<Vec<String>>, HashSet<Vec<String>>) {
     let (mut plain, mut marked) = (HashSet::new(), HashSet::new());

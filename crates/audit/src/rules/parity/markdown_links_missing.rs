@@ -34,10 +34,10 @@ const MANY: usize = 5;
 /// Minimum number of words in a compared block of links: the Markdown may have a shorter text by chance.
 const MIN_WORDS: usize = 3;
 
-/// Reports how many `http` and `https` links of each compared page are missing, of blocks whose text the
-/// Markdown has. Blocks around the content, blocks of links with fewer than [`MIN_WORDS`] words, and links to
-/// the page itself, to files and to services do not count. Broken if the Markdown has neither links nor raw
-/// HTML, and the HTML at least [`MANY`] such links. Skips Markdown that is another text
+/// Reports how many `http` and `https` links of each compared page are missing. Considers only blocks whose
+/// text the Markdown has. Blocks around the content, blocks of links with fewer than [`MIN_WORDS`] words, and
+/// links to the page itself, to files and to services do not count. Broken if the Markdown has neither links
+/// nor raw HTML, and the HTML has at least [`MANY`] such links. Skips Markdown that is another text
 /// ([`Comparison::is_other_text`]).
 fn check(survey: &Survey, findings: &mut Findings) {
     let anchor = Selector::parse("a[href]").unwrap_or_else(|error| unreachable!("{error}"));

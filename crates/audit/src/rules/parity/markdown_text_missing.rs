@@ -59,8 +59,8 @@ fn check(survey: &Survey, findings: &mut Findings) {
     }
 }
 
-/// Whether the Markdown has only headings, prose of which the HTML lacks more than half of the blocks, or
-/// less than a tenth of the words of the HTML.
+/// Whether the Markdown has only headings, the HTML lacks more than half of the blocks of prose in the
+/// Markdown, or the Markdown has less than a tenth as many words as the HTML.
 fn is_other(comparison: &Comparison<'_>) -> bool {
     if comparison.markdown.blocks.iter().all(|block| matches!(block.kind, BlockKind::Heading(_))) {
         return true;

@@ -42,7 +42,7 @@ const NAMES: [&str; 19] = [
     "twenty",
 ];
 
-/// A time of day or a relative time. Texts with a time are skipped, because it may change between responses.
+/// A time of day or a relative time. Texts with one are skipped: it may change between responses.
 const CHANGES: &str = r"(?i)[0-9]:[0-9][0-9]|\b(?:ago|(?:vor|il y a|hace) [0-9]+)\b";
 
 /// A paragraph, or the cells of a table row, with its numbers in order.
@@ -59,7 +59,8 @@ pub(super) struct NumberedText {
 /// A number in a text.
 #[derive(Clone, Debug)]
 pub(super) struct Number {
-    /// The digits, with a point before a fraction, and without zeros at its end. Without other separators.
+    /// The digits without separators, but with a point before a fraction. Zeros at the end of a fraction are
+    /// left out.
     digits: String,
     pub written: String,
     /// Whether the number is a price, a percentage, a temperature, a version or a fraction: such numbers are
