@@ -136,7 +136,7 @@ pub(super) fn run(options: &AuditOptions) -> anyhow::Result<ExitCode> {
     Ok(exit_code(report.count(Severity::Broken) == 0))
 }
 
-/// Audits the site. Sends requests without pauses to `localhost`, its subdomains and loopback addresses.
+/// Audits the site. Sends requests to this computer without pauses ([`is_loopback`]).
 fn take_report(url: &Url, options: &AuditOptions) -> anyhow::Result<Report> {
     let audit_options = Options {
         max_requests: options.max_requests.into(),

@@ -18,7 +18,8 @@ use frontdesk_inbox::store::{self, Backup, BackupError, DatabaseUrl, StoreError}
 use frontdesk_process::progress_bar::{Progress, describe_duration, describe_size};
 
 /// Writes a verified copy of the inbox to the file `to`. Replaces an existing file only with `force`. Fails
-/// for an inbox in PostgreSQL, and if `to` is `-`, a folder, or in a folder whose files are published.
+/// for an inbox in PostgreSQL, if `to` is `-` or a folder, and if `to` is in a folder whose files are
+/// published.
 pub(super) fn back_up(config: &Config, to: &Path, force: bool) -> anyhow::Result<ExitCode> {
     let file = require_file(&config.store.url)?;
     refuse_standard_output(to)?;

@@ -89,7 +89,7 @@ pub(super) fn choose<'a>(
 ) -> (ChosenResponse<'a>, RequestLabels) {
     let mut representation = Representation::Other;
     let ruled = query.and_then(|query| site.find_query_rule(path, query));
-    // A rule yields an owned redirect or removal, or, for a rewrite, another entry, which is borrowed.
+    // Rules return redirects and removals as owned entries, and the targets of rewrites as borrowed ones.
     let entry = ruled.or_else(|| site.get(path).map(Cow::Borrowed)).or_else(|| site.find_rule(path));
     let entry = match entry {
         Some(Cow::Owned(SiteEntry::Redirect(to))) => {
@@ -253,8 +253,8 @@ impl<'a> ChosenResponse<'a> {
     /// Ignores `If-Modified-Since` and `If-Unmodified-Since`, because no representation has a modification
     /// date (§13.1.3, §13.1.4). Preconditions do not change a response that would not be 200 (§13.2.1).
     ///
-    /// A range applies to the unencoded body, which is the same for all clients and after a restart. With a
-    /// range that is then ignored, the whole body is unencoded, too.
+    /// A range applies to the unencoded body, which is the same for all clients and after a restart. If the
+    /// range is then ignored, the whole body is sent unencoded.
     fn conditional(
         file: &'a File,
         is_negotiated: bool,

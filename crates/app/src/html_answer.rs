@@ -64,7 +64,7 @@ impl<'a> Answer<'a> {
     }
 
     /// Redirects the browser if the submission was accepted. Otherwise returns the form's page with the
-    /// reason for the refusal and the visitor's text, or JSON if no page has the form.
+    /// reason for the refusal and the visitor's text, or JSON if there is no such page.
     pub(super) fn respond(
         &self,
         result: &Result<(), FormRefusal>,

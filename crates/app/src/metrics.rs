@@ -32,7 +32,7 @@ macro_rules! label {
             /// All values, in the order of their indexes.
             pub(super) const ALL: &'static [Self] = &[$(Self::$value),+];
 
-            /// The text of this value in `/metrics`; also in the access log, which lacks some of these enums.
+            /// The text of this value, as in `/metrics`.
             pub(super) const fn name(self) -> &'static str {
                 match self { $(Self::$value => $text),+ }
             }

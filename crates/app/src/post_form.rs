@@ -340,7 +340,7 @@ impl FormRequest<'_> {
         match self.origin() {
             Origin::Same => true,
             Origin::NotABrowser => has_own_referer(self.head, &self.snapshot.site.base_url),
-            // Browsers send an `Origin` of `null` from pages that hide their address (`no-referrer`).
+            // From pages with the policy `no-referrer`, browsers send `Origin: null`; use `Sec-Fetch-Site`.
             _ => self.head.headers.get(SEC_FETCH_SITE).is_some_and(is_same),
         }
     }

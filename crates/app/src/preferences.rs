@@ -30,8 +30,8 @@ impl PreferenceCache {
     }
 }
 
-/// Reads a request's preferences from its `headers`. Takes the parsed value of a field with one line from
-/// `cache`.
+/// Reads a request's preferences from its `headers`. If a field has only one line, takes its parsed value
+/// from `cache`.
 pub(super) struct HeaderPreferences<'a> {
     pub(super) headers: &'a HeaderMap,
     pub(super) cache: &'a PreferenceCache,

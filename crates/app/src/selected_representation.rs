@@ -68,9 +68,8 @@ impl<'a> Selection<'a> {
         Self { page, ..self }
     }
 
-    /// The path of the page if the response counts as a view of it: with the status 200 or 304. A response
-    /// with 410 has no page ([`Self::of_page`]). `is_counted` says whether the request can count: views are
-    /// counted, and the method is GET.
+    /// The path of the page if the response counts as a view of it: with the status 200 or 304. `is_counted`
+    /// says whether the request can count: views are counted, and the method is GET.
     pub(super) fn viewed_page(&self, is_counted: bool) -> Option<&'a Arc<str>> {
         self.page.filter(|_| is_counted && self.kind != ResponseKind::NotFound)
     }

@@ -43,8 +43,8 @@ pub(super) fn read(r: &mut Reader<'_>) -> BrandOptions {
     BrandOptions { logo, favicon, image, font, accent, accent_dark }
 }
 
-/// Parses the path of a file in `assets/`, with or without the folder's name and slashes before it. An empty
-/// path is `None`. Fails for `.`, `..`, empty parts and control characters.
+/// Parses the path of a file in `assets/`. Slashes at the beginning and the name of the folder are optional.
+/// An empty path is `None`. Fails for `.`, `..`, empty parts and control characters.
 fn parse_asset(raw: &Raw) -> value::ParseResult<Option<String>> {
     let expected = "the path of a file in assets/, such as \"logo.svg\"";
     value::parse_text(raw, expected, |text| {

@@ -64,7 +64,7 @@ pub(super) fn read_certificate(
 
 /// Refuses a domain that is one of the site's names, or that no listener can serve, and a header that names
 /// users if the inbox has no listener of its own. Warns about `inbox.host`, which the domain replaces, and
-/// about a loopback address. `source` is that of the site's certificate. Checks nothing without a domain.
+/// about a loopback address. `source` supplies the site's certificate. Checks nothing without a domain.
 pub(super) fn check(
     r: &mut Reader<'_>,
     desk: &DeskOptions,

@@ -247,8 +247,8 @@ impl Config {
             || self.visitor_channels.iter().map(text).ne(other.visitor_channels.iter().map(text))
     }
 
-    /// Whether a key with this effect has another value in `other`, or is in only one of the configurations.
-    /// Also if such keys have another order, as those of channels that were moved in the file.
+    /// Whether a key with this effect has another value in `other`, or is in only one of the configurations,
+    /// or whether such keys are in another order, for example because a channel was moved in the file.
     pub fn changes(&self, other: &Self, effect: Effect) -> bool {
         let of_effect = |setting: &&Setting| setting.key.effect == effect;
         let ours = self.settings.iter().filter(of_effect).map(Setting::identity);

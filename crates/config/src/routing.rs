@@ -37,8 +37,8 @@ impl ChannelForms {
 
 /// Reads `when` of the channel whose keys are being read, and which takes these forms. Without it, returns
 /// [`Condition::Otherwise`]. Records an error for a field or value that no form accepts, and leaves out the
-/// field. If all fields are valid, records an error if no submission can match all of them. If a form's file
-/// has faults, checks no fields or values. The returned values are in their normal forms.
+/// field. If all fields are valid, records an error if no submission can match all of them. Converts values
+/// to their normal forms. If a form's file has faults, neither checks nor converts fields and values.
 pub(super) fn read_condition(r: &mut Reader<'_>, forms: &ChannelForms) -> Condition {
     let condition = r.get_table(
         deliveries("when"),

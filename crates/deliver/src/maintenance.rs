@@ -262,7 +262,7 @@ impl Maintenance {
 
     /// Removes submissions that are older than the retention of their form or, if the form has none of its
     /// own, than `store.retention`. Returns their number. Keeps held ones and those with unfinished or parked
-    /// deliveries to the team. Leaves those that another process has locked to the next run.
+    /// deliveries to the team. Leaves those that another process has locked for the next run.
     async fn remove_expired(&self, now: Timestamp) -> Result<usize, StoreError> {
         let MaintenanceOptions { retention, form_retention, .. } = &self.options;
         let others = FormScope::Except(form_retention.keys().cloned().collect());
@@ -270,7 +270,7 @@ impl Maintenance {
         let mut total = 0;
         for (forms, age) in std::iter::once((others, *retention)).chain(own) {
             let Some(before) = age.and_then(|age| now.checked_sub(age).ok()) else { continue };
-            // Each step continues after the id at which the one before it ended, until there is none.
+            // Each step continues after the id that the previous step returned; the last one returns none.
             let (mut removed, mut after) = (0, Some(Uuid::nil()));
             while let Some(last) = after {
                 let scope = forms.clone();
@@ -291,7 +291,8 @@ impl Maintenance {
     }
 
     /// Removes submissions held for longer than `store.retention_held`, and returns their number. Keeps those
-    /// that a flood holds, and those that a visitor can still confirm or has yet to be asked to confirm.
+    /// that a flood holds, those that a visitor can still confirm, and those whose first mail is yet to be
+    /// sent.
     async fn remove_long_held(&self, now: Timestamp) -> Result<usize, StoreError> {
         let before = self.options.retention_held.and_then(|age| now.checked_sub(age).ok());
         let Some(before) = before else { return Ok(0) };
@@ -417,11 +418,11 @@ impl Maintenance {
         Ok(())
     }
 
-    /// Sends each user of the inbox a mail about due follow-ups and new submissions: in the first run after
-    /// it is due, once a day even with replicas, and none if there is nothing to say. If the mail server
+    /// Sends each user of the inbox the daily mail about due follow-ups and new submissions, in the first run
+    /// after it is due. Replicas send it only once. Sends none if there is nothing to say. If the mail server
     /// fails, later runs try again, until [`reminder::MAX_DELAY`] is over. After an error of the store, the
     /// remaining users wait for the next run. A mail is lost if the process is killed while it sends it.
-    /// `is_reliable` is as for the digest.
+    /// `is_reliable` is as for [`Self::send_digest`].
     async fn send_reminders(&self, now: Timestamp, is_reliable: bool) -> Result<(), StoreError> {
         let Some(options) = &self.options.reminders else { return Ok(()) };
         let now = reminder::local(now);
@@ -433,7 +434,7 @@ impl Maintenance {
             // Ignore a stored time that is later than this: it was stored before the clock was set back.
             let latest = if is_reliable { now.timestamp().saturating_add(DAY) } else { Ok(Timestamp::MAX) };
             let latest = latest.unwrap_or(Timestamp::MAX);
-            // False if the mail has been sent, or another replica has claimed it.
+            // `advance_time` returns false if today's mail is done, or if another replica has claimed it.
             if !self.store.change(move |tx| tx.advance_time(&claim, due, latest)).await? {
                 continue;
             }

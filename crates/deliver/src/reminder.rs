@@ -19,8 +19,8 @@ use frontdesk_inbox::submission::{Status, Submission};
 const MAX_NAMED: usize = 20;
 /// Submissions are counted up to this number.
 const MAX_COUNTED: usize = 1000;
-/// Time after which no further follow-ups are searched for. A search can take so long only if more than a
-/// thousand submissions qualify, most of them done.
+/// Time after which no further follow-ups are searched for. Only a search among more than a thousand due
+/// follow-ups, most of them done, can take so long.
 const READ_TIME: Duration = Duration::from_secs(5);
 /// Maximum length of the name of a sender, in characters.
 const MAX_NAME: usize = 80;
@@ -52,7 +52,7 @@ pub struct Reminder {
     /// One line for each due follow-up of the user or of no user, newest submission first, at most
     /// `MAX_NAMED`.
     pub follow_ups: Vec<String>,
-    /// Whether there are more than [`MAX_NAMED`] follow-ups.
+    /// Whether there may be further follow-ups.
     has_more: bool,
     /// Whether [`READ_TIME`] passed before all submissions were searched, so that there may be more.
     is_partial: bool,

@@ -614,8 +614,8 @@ async fn run_maintenance(maintenance: Maintenance, canary: Arc<CanaryLink>) {
 
 /// Makes one attempt and records its outcome, retrying until the store accepts it or is closed. A panic while
 /// sending counts as a failure. Then wakes the requests that wait for a confirmation if a channel to the team
-/// has reached a recipient, and seals the submission if this was its last delivery. `seal` has the key and
-/// notifies maintenance; without it, submissions are not sealed. `index` is the channel's.
+/// has reached a recipient, and seals the submission if this was its last delivery. `seal` has the public
+/// key and notifies maintenance; without it, submissions are not sealed. `index` is the index of the channel.
 async fn deliver_submission(
     index: usize,
     claimed: Claimed,

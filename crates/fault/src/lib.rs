@@ -116,7 +116,7 @@ impl fmt::Display for Fault {
 
 /// The known word that `word` is probably a typo of: at most one edit away, plus one for every four letters
 /// of the known word. A swap of neighboring letters counts as one edit. Of equally close words, the first in
-/// `known` wins. A known word is closest to itself.
+/// `known` wins. Returns `word` itself if it is known.
 pub fn closest<'a>(word: &str, known: impl IntoIterator<Item = &'a str>) -> Option<&'a str> {
     let length = word.chars().count();
     let close = known.into_iter().filter_map(|candidate| {

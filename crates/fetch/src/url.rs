@@ -64,7 +64,7 @@ impl Url {
         Ok(url)
     }
 
-    /// Like [`Url::parse`], but permits `http` for any host, because public pages are not secret.
+    /// Like [`Url::parse`], but permits `http` for any host: for public pages, which are not secret.
     pub fn parse_unencrypted(text: &str) -> Result<Url, String> {
         if text.len() > MAX_LENGTH {
             return Err(format!("the URL has {} bytes; at most {MAX_LENGTH} are permitted", text.len()));

@@ -19,8 +19,8 @@ pub(crate) struct CertificateVerifier {
 }
 
 impl ServerCertVerifier for CertificateVerifier {
-    /// Verifies as webpki does. For one of `trusted`, replaces a refusal because of the issuer by a check of
-    /// only the name, and accepts a certificate that is for no name.
+    /// Verifies as webpki does, except that a certificate in `trusted` needs no trusted issuer, may be an
+    /// authority's, and may contain no names.
     fn verify_server_cert(
         &self,
         end_entity: &CertificateDer<'_>,

@@ -61,7 +61,7 @@ impl FieldKind {
         ("hidden", FieldKind::Hidden),
     ];
 
-    /// Whether visitors write the value as free text, which has a maximum length.
+    /// Whether visitors type the value as text, which has a maximum length.
     pub const fn is_written(self) -> bool {
         use FieldKind::{Email, Multiline, Tel, Text, Url};
         matches!(self, Text | Multiline | Email | Tel | Url)

@@ -45,12 +45,12 @@ impl PostedForm {
         if posted.is_readable { Ok(posted) } else { Err(Rejection::FormNotUtf8) }
     }
 
-    /// Decodes a body as UTF-8 or, if the result is not readable ([`Self::is_readable`]), in the encoding
-    /// that the last field `_charset_` (HTML, form submission) or else `charset`, of the media type, names:
-    /// many clients name another encoding but send UTF-8. If ISO-2022-JP is named, tries it before UTF-8,
-    /// because texts in that encoding are also valid UTF-8, and does not try UTF-8 if a name or value
-    /// contains an escape sequence. If decoding fails, decodes the body as windows-1252, so that the visitor
-    /// can correct the text; [`Self::parse`] then fails.
+    /// Decodes a body as UTF-8 first, because many clients name another encoding but send UTF-8. If the
+    /// result is not readable ([`Self::is_readable`]), decodes it in the declared encoding: the value of the
+    /// last field `_charset_` (HTML, form submission), or else `charset`, the parameter of the media type. If
+    /// ISO-2022-JP is declared, tries it before UTF-8, because texts in that encoding are also valid UTF-8,
+    /// and does not try UTF-8 if a name or value contains an escape sequence. If decoding fails, decodes the
+    /// body as windows-1252, so that the visitor can correct the text; [`Self::parse`] then fails.
     ///
     /// Skips a byte order mark before the body, and fields that the form does not have, except for the
     /// honeypot and the source of the lead. `NAME[]` is the field `NAME`. Replaces CR LF with LF.

@@ -70,9 +70,8 @@ pub fn recipient_domain(email: &str) -> Option<String> {
     )
 }
 
-/// Whether addresses with this local part, which must be in lower case, are those of mailing lists, automated
-/// senders or technical roles: those in `AUTOMATED`, and those that begin with `owner-` or have an ending
-/// such as `-request`. Ignores a subaddress. Addresses of teams, such as `info`, are not among them.
+/// Whether a local part, which must be in lower case, names a mailing list, an automated sender or a
+/// technical role such as `postmaster`. Ignores a subaddress. False for teams, such as `info`.
 pub fn is_automated(local: &str) -> bool {
     let name = local.split('+').next().unwrap_or_default();
     AUTOMATED.contains(&name.replace(['-', '_', '.'], "").as_str())

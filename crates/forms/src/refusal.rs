@@ -28,7 +28,7 @@ const WORDS: &[&str] = &[
     "khong", "menolak", "tolak", "असहमत", "नहीं", "いいえ", "否", "거부", "거절", "아뇨", "아니오", "아니요",
 ];
 
-/// Texts that refuse consent if nothing or punctuation follows. A longer text that begins so may agree.
+/// Texts that refuse consent if nothing or punctuation follows. If other words follow, the text may agree.
 #[rustfmt::skip]
 const ALONE: &[&str] = &[
     "-", "–", "—", "[]", "{}", "✗", "✘", "❌", "ei", "ez", "kein", "keine", "không", "nem", "nu", "opt out", "opt-out",

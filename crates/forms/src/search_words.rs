@@ -78,8 +78,8 @@ fn words_with_spellings(text: &str) -> Vec<Vec<String>> {
     spellings.collect()
 }
 
-/// Whether [`fold`] leaves nothing of the character but [`PUNCTUATION`]. Also true for invisible characters,
-/// of which it leaves nothing.
+/// Whether [`fold`] turns the character into [`PUNCTUATION`]. Also true for invisible characters, which it
+/// removes.
 fn is_punctuation(c: char) -> bool {
     folded(c.encode_utf8(&mut [0; 4])).all(|c| PUNCTUATION.contains(c))
 }

@@ -259,8 +259,7 @@ pub(crate) fn check_number(field: &Field, number: &Number) -> Result<Option<Fiel
     }
 }
 
-/// Converts a number of options or characters to the type of [`Field::bounds`]. A number beyond `u32` becomes
-/// infinite.
+/// Converts a number of options or characters to the type of [`Field::bounds`].
 pub(crate) fn to_bound(length: usize) -> f64 {
     u32::try_from(length).map_or(f64::INFINITY, f64::from)
 }

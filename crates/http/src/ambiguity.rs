@@ -63,7 +63,7 @@ fn has_supported_coding(headers: &HeaderMap) -> bool {
 
 /// The host that a request names, with its port: from its target or, without one there, from the first
 /// `Host`, which may be empty. A target with a host takes precedence (RFC 9112 §3.2.2), as in proxies. `None`
-/// without a host, or if `Host` is not visible ASCII.
+/// if there is neither, or if `Host` is not ASCII.
 pub fn host_of(head: &Parts) -> Option<&str> {
     let host = || head.headers.get(HOST).and_then(|host| host.to_str().ok());
     head.uri.authority().map(Authority::as_str).or_else(host)

@@ -274,14 +274,14 @@ async fn respond<H: Handler>(
     let request = Request { head: &head, body: &mut body, context };
     let response = handler.respond(snapshot, request).await;
     let answering = body.answering;
-    // Exempt only streams from limits: a client could keep a connection by reading a body in memory slowly.
+    // Protect only streams at a limit: a client could keep a connection by reading a body in memory slowly.
     response.map(|body| {
         let is_stream = body.size_hint().exact().is_none();
         BusyBody { body, _answering: answering.filter(|_| is_stream) }
     })
 }
 
-/// A response body. If it is a stream, its connection is exempt from limits until the stream ends.
+/// A response body. Only a stream can have a guard, which keeps its connection open at a limit.
 struct BusyBody<B> {
     body: B,
     _answering: Option<Answering>,

@@ -19,8 +19,8 @@ use tokio_postgres_rustls::MakeRustlsConnect;
 
 use crate::server::Server;
 
-/// The time limit for closing a connection. Also the time that a handshake may take beyond the timeouts of
-/// all hosts.
+/// The time limit for closing a connection. Also the time that a handshake may take beyond the sum of the
+/// hosts' connect timeouts.
 const GRACE: Duration = Duration::from_secs(2);
 
 pub type OnNotification = Box<dyn FnMut() + Send>;

@@ -66,9 +66,9 @@ impl Server {
 
     /// Parses a `postgres://` or `postgresql://` URL (libpq's connection URI), with one or more hosts and a
     /// database. Parameters that are missing, and times that are 0, get defaults by which a dead server is
-    /// noticed within seconds. The last of repeated parameters counts. Refuses values of `sslmode` that do
-    /// not enforce TLS, apart from `disable`, and names that seem to contain a part of the password. Errors
-    /// do not contain the password.
+    /// noticed within seconds. The last of repeated parameters counts. If `sslmode` is given, it must
+    /// enforce TLS or be `disable`. Refuses names that seem to contain a part of the password. Errors do not
+    /// contain the password.
     pub fn parse(url: &str) -> Result<Server, String> {
         if !["postgres://", "postgresql://"].iter().any(|scheme| url.starts_with(scheme)) {
             return Err("is not a postgres:// URL".to_owned());

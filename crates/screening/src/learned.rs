@@ -34,7 +34,7 @@ const MIN_HONEST: f64 = 4.0;
 const SMOOTHING: f64 = 0.5;
 /// Points per unit of the combined log-odds; see [`average`].
 const POINTS_PER_UNIT: f64 = 9.0;
-/// The weight of the log-odds of words in [`average`]; those of features have the weight 1.
+/// The weight of words in [`average`]. Features have the weight 1.
 const WEIGHT_OF_WORDS: f64 = 0.6;
 /// Minimum sum of the weights of the lessons that contain a word. Rarer words do not count.
 const MIN_LESSONS_OF_WORD: f64 = 1.5;
@@ -236,9 +236,8 @@ impl Counts {
     }
 }
 
-/// The combined logarithm of the odds that a text is spam, from those of its tokens: the sums for features
-/// and for words, each divided by the root of one more than its number of tokens. Words count
-/// [`WEIGHT_OF_WORDS`].
+/// Combines the log-odds of a text's tokens. Adds up the log-odds of features and of words separately,
+/// divides each sum by the root of one more than its number of tokens, and applies [`WEIGHT_OF_WORDS`].
 fn average(odds: impl Iterator<Item = (u32, f64)>) -> f64 {
     let mut sums = [(0.0, 1.0), (0.0, 1.0)];
     for (hash, odds) in odds {

@@ -536,9 +536,9 @@ pub(super) struct Words<'a> {
     ids: Vec<Id>,
     /// The number of consecutive single letters, such as `c a s i n o`, and the hash of the word they form.
     spelled: (usize, u64),
-    /// Number of disguised words that imitate a significant word of the lexicon, such as `c4sino`.
+    /// Number of disguised significant words of the lexicon, such as `c4sino` and `c a s i n o`.
     pub disguised: usize,
-    /// Number of disguised words that imitate an insignificant word of the lexicon, such as `serv1ces`.
+    /// Number of other disguised words of the lexicon, such as `serv1ces`.
     pub doubtful: usize,
 }
 
@@ -547,9 +547,9 @@ impl Words<'_> {
         Words { lexicon, ids: Vec::with_capacity(words), spelled: (0, 0), disguised: 0, doubtful: 0 }
     }
 
-    /// Adds a word. Counts a disguised word of the lexicon, and adds the word that it imitates in its place;
-    /// a word that is not significant needs two letters and four characters for that. Also collects single
-    /// letters, which may spell a word.
+    /// Adds a word. Counts a disguised word of the lexicon, and adds the word that it imitates in its place.
+    /// If that word is not significant, the disguised word must have at least two letters and four
+    /// characters. Also collects single letters, which may spell a word.
     pub fn push(&mut self, word: &Word) {
         let lexicon = self.lexicon;
         let mut id = lexicon.find_id(word);

@@ -147,7 +147,7 @@ fn choose_key(found: impl Iterator<Item = CheckResult>) -> Option<CheckResult> {
 }
 
 /// Checks the DMARC record of the domain or, if it has none, of the closest parent domain that has one. Any
-/// policy passes, even `p=none`. Does not query the top-level domain above others. Fails if a query fails.
+/// policy passes, even `p=none`. Does not query a parent that is a top-level domain. Fails if a query fails.
 fn check_dmarc(
     domain: &str,
     ask: &dyn Fn(String) -> Result<Vec<String>, String>,

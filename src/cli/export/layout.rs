@@ -189,8 +189,8 @@ impl FileNames {
         name.to_owned()
     }
 
-    /// Whether a file can be given this name: the name is valid, neither reserved nor below [`ASIDE`], not
-    /// taken by a folder or by other content, and needs no folder with the name of a file.
+    /// Whether a file with this content can have this name: the name is valid and not reserved, and conflicts
+    /// with no folder and no other file.
     fn is_free(&self, name: &str, content: &str) -> bool {
         let is_writable = |segment: &str| !segment.is_empty() && segment.len() <= MAX_NAME;
         let mut above = name.match_indices('/').map(|(at, _)| &name[..at]);

@@ -1,5 +1,5 @@
 //! Settings of the process: open files, program code in memory, and scheduling. Also starts threads, and ends
-//! the process with its standard input.
+//! the process when its standard input ends.
 #![cfg_attr(
     target_os = "linux",
     expect(unsafe_code, reason = "the C library's settings and scheduling classes have no safe interface")

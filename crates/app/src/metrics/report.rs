@@ -83,8 +83,8 @@ fn write_requests(out: &mut Exposition, metrics: &Metrics) {
     }
 }
 
-/// Writes the counters of the site's forms and former forms, and the shared counters of all further forms,
-/// unless they are 0.
+/// Writes the counters of the site's forms and former forms. Then writes the counters that all further forms
+/// share, unless all of these are 0.
 fn write_submissions(out: &mut Exposition, metrics: &Metrics, forms: &FormSet) {
     let names = &metrics.shared.form_names;
     // Give each form its counters, so that it is reported with zeros before its first submission.

@@ -4,9 +4,9 @@
 pub(super) const MAX_HOST: usize = 253;
 
 /// The referring host in lower case, written to `buffer`. Empty if it is an IP address, because addresses are
-/// not stored. `None` if the page was opened directly or from this site, or if the header is no valid `http`
-/// or `https` URL, names a user, or has a host that is
-/// not ASCII or longer than [`MAX_HOST`]. A dot at the end of the host is ignored.
+/// not stored. `None` if the page was opened directly or from this site, or if the header is no `http` or
+/// `https` URL, names a user, or has an invalid host, such as one that is not ASCII or is longer than
+/// [`MAX_HOST`]. A dot at the end of the host is ignored.
 ///
 /// `own` are the hosts of this site, with or without a port. A leading `www.` makes no difference for them.
 pub(super) fn referring_host<'b>(

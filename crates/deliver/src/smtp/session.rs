@@ -152,8 +152,8 @@ struct Capabilities {
 
 impl Capabilities {
     /// Reads STARTTLS and AUTH after the first line, which greets the client, and ignores other extensions.
-    /// Keywords may have any case (RFC 5321 §4.1.1.1).
-    /// `AUTH=LOGIN` is the notation of old versions of Exchange.
+    /// Keywords may have any case (RFC 5321 §4.1.1.1). `AUTH=LOGIN` is the notation of old versions of
+    /// Exchange.
     fn parse(reply: &SmtpReply) -> Capabilities {
         let mut found = Capabilities::default();
         for line in reply.lines.iter().skip(1) {

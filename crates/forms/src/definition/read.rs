@@ -575,7 +575,7 @@ impl<'a> Reader<'a> {
             let name = key.get_ref().as_ref();
             if !known.contains(&name) {
                 let is_of_form = FORM_KEYS.contains(&name) || SETTINGS.contains(&name);
-                // Only the table of a form may have the first of `FORM_KEYS`, `title`.
+                // `FORM_KEYS[0]` is `title`, which is known only in the table of a form.
                 let hint = if is_of_form && !known.contains(&FORM_KEYS[0]) {
                     format!("`{name}` belongs above the first `[[field]]`")
                 } else {

@@ -161,7 +161,8 @@ async fn run(client: Arc<Client>) {
 struct Failures {
     /// Failures that the authority may count towards its rate limits.
     counted: u32,
-    /// Orders with a rejected nonce. RFC 8555 §6.5 expects clients to retry these, without [`SLOW_RETRY`].
+    /// Orders with a rejected nonce. Clients are expected to retry these (RFC 8555 §6.5), so they do not
+    /// cause [`SLOW_RETRY`].
     bad_nonces: u32,
 }
 
