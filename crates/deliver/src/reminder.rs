@@ -52,7 +52,7 @@ pub struct Reminder {
     /// One line for each due follow-up of the user or of no user, newest submission first, at most
     /// `MAX_NAMED`.
     pub follow_ups: Vec<String>,
-    /// Whether there may be further follow-ups.
+    /// Whether there are more than [`MAX_NAMED`] follow-ups.
     has_more: bool,
     /// Whether [`READ_TIME`] passed before all submissions were searched, so that there may be more.
     is_partial: bool,
