@@ -19,7 +19,7 @@ use frontdesk_config::Config;
 use frontdesk_forms::text::visible;
 use frontdesk_forms::{CONTACT, Entry, Extras, parse};
 use frontdesk_inbox::store::{InboxReader, StoreError};
-use frontdesk_screening::learned::{LearnedModel, Lesson, Teaching};
+use frontdesk_screening::learned::{LearnedModel, Lesson, LessonKind};
 use frontdesk_screening::verdict::ScreeningVerdict;
 use frontdesk_screening::{
     Learned, RequestSignals, ScreeningOptions, TokenizedText, lesson_tokens, screen_with,
@@ -297,7 +297,7 @@ fn read_lessons(config: &Config, file: Option<&Path>) -> anyhow::Result<Option<L
         let entry = to_entry(&text, path, config)?;
         let points = judge(&entry, None, options).text_points();
         let tokens = lesson_tokens(&TokenizedText::new(&entry), points, &options.lexicon, &key);
-        let teaching = if label == Label::Spam { Teaching::Spam } else { Teaching::Honest };
+        let teaching = if label == Label::Spam { LessonKind::Spam } else { LessonKind::Honest };
         lessons.extend(tokens.map(|tokens| Lesson { teaching, age: Duration::ZERO, tokens }));
     }
     let model = LearnedModel::new(&lessons, options.suspicious_threshold);

@@ -27,7 +27,8 @@ pub use error::SignatureError;
 pub use key::{AgentKey, Algorithm};
 pub use signature_base::{SiteOrigin, signature_base};
 
-/// The time limits for fetching a directory. A request waits at most [`AgentOptions::key_timeout`].
+/// The time limits for each step of fetching a directory of keys. The agent's request that needs the key
+/// waits no longer than [`AgentOptions::key_timeout`].
 pub const FETCH_TIMEOUTS: FetchTimeouts = FetchTimeouts {
     resolve: Duration::from_secs(5),
     connect: Duration::from_secs(5),

@@ -1,4 +1,5 @@
-//! The handler of the public address, and the caches of its thread.
+//! The handler of the public address: its state and the caches of its thread. `router` and `fast_responder`
+//! handle the requests.
 
 use std::cell::RefCell;
 use std::sync::Arc;

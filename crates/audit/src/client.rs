@@ -143,7 +143,7 @@ impl Client {
         &self.options
     }
 
-    /// Whether the site has a public address.
+    /// Whether at least one of the site's addresses is public.
     pub fn is_public(&self) -> bool {
         self.is_public
     }

@@ -3,7 +3,7 @@
 use super::dom::{Dom, NodeId, Tag};
 use std::ops::Index;
 
-/// The amount of text in an element, in bytes. Each word counts with one space.
+/// The amount of text in an element, in bytes: the length of each word, and one for the space after it.
 #[derive(Clone, Copy, Default)]
 pub(super) struct Measure {
     pub(super) text: usize,

@@ -210,9 +210,9 @@ fn is_lightbox_copy(dom: &Dom, id: NodeId) -> bool {
 }
 
 /// The text that a form control shows and visitors cannot change: that of a `readonly` `<textarea>` or
-/// `<input>` for text or a URL, or the label of an `<input>` that is a button. `None` for other controls, for
-/// empty texts, and for controls that are hidden from screen readers or in `<pre>`, which hold copies for
-/// scripts.
+/// `<input>` for text or a URL, or the label of an `<input>` that is a button, except to reset. `None` for
+/// other controls, for empty texts, and for controls that are hidden from screen readers or in `<pre>`, which
+/// hold copies for scripts.
 pub(super) fn control_text(dom: &Dom, id: NodeId) -> Option<String> {
     let is_readonly = dom.has_attribute(id, "readonly");
     let text = match (dom.tag(id), dom.attribute(id, "type").unwrap_or("text")) {

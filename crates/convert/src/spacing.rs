@@ -94,9 +94,10 @@ pub(super) fn needs_space_before(dom: &Dom, id: NodeId) -> bool {
     is_separate && !is_one_word(dom, before, id) && !is_in_address(dom, before, id)
 }
 
-/// Whether one of two adjacent nodes is text for screen readers, which browsers take out of the line, and
-/// is not a part of the word or number beside it, such as `day` after `Mon`, a comma in a price, or a sign of
-/// arithmetic.
+/// Whether one of two adjacent nodes is text for screen readers, by its class, which must not be joined to
+/// the other. False if neither has a letter or digit where they meet, nor the first one a colon, and for
+/// letters of scripts without spaces, such as Chinese. Also false if the text is a part of the word or number
+/// beside it, such as `day` after `Mon` and the comma in a price, or a sign such as `+`.
 fn is_spoken_apart(dom: &Dom, before: NodeId, id: NodeId) -> bool {
     let is_name = |class: &str| {
         !class.ends_with("not-sr-only") && FOR_SCREEN_READERS.iter().any(|name| class.ends_with(name))

@@ -20,8 +20,8 @@ impl SecretToken {
         let mut bytes = [0; TOKEN_BYTES];
         let random = aws_lc_rs::rand::fill(&mut bytes);
         random.map_err(|_| {
-            let error = std::io::Error::other("the random number generator failed");
-            StoreError::io("/dev/urandom".as_ref(), error)
+            let error = std::io::Error::other("the operating system's generator failed");
+            StoreError::io("random numbers".as_ref(), error)
         })?;
         Ok(SecretToken(bytes.iter().map(|byte| format!("{byte:02x}")).collect()))
     }

@@ -4,7 +4,7 @@ mod block_on;
 mod connect;
 pub mod pooler;
 mod server;
-pub mod settings;
+pub mod session_settings;
 
 pub use block_on::block_on_with_timeout;
 pub use connect::{Connected, OnNotification, connect};

@@ -54,7 +54,7 @@ const MIN_SHARED_TOKENS: usize = 5;
 
 /// The operator's decision from which the model learns.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub enum Teaching {
+pub enum LessonKind {
     /// The operator marked the submission as spam, or discarded it.
     Spam,
     /// The operator released the submission, or marked it as not spam.
@@ -63,16 +63,16 @@ pub enum Teaching {
     WeakHonest,
 }
 
-impl Teaching {
+impl LessonKind {
     pub fn is_spam(self) -> bool {
-        self == Teaching::Spam
+        self == LessonKind::Spam
     }
 }
 
 /// A decision of the operator about one submission, from which the model learns.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Lesson {
-    pub teaching: Teaching,
+    pub teaching: LessonKind,
     /// How long ago the operator decided.
     pub age: Duration,
     pub tokens: Tokens,
@@ -303,7 +303,7 @@ impl LearnedModel {
 
 /// The weight of a lesson: 1, or [`WEAK_LESSON_WEIGHT`] for weak evidence, halved with each [`HALF_LIFE`].
 fn weight(lesson: &Lesson) -> f64 {
-    let strength = if lesson.teaching == Teaching::WeakHonest { WEAK_LESSON_WEIGHT } else { 1.0 };
+    let strength = if lesson.teaching == LessonKind::WeakHonest { WEAK_LESSON_WEIGHT } else { 1.0 };
     strength * (-lesson.age.as_secs_f64() / HALF_LIFE.as_secs_f64()).exp2()
 }
 

@@ -543,8 +543,8 @@ pub(super) struct Words<'a> {
 }
 
 impl Words<'_> {
-    pub fn new(lexicon: &Lexicon, words: usize) -> Words<'_> {
-        Words { lexicon, ids: Vec::with_capacity(words), spelled: (0, 0), disguised: 0, doubtful: 0 }
+    pub fn new(lexicon: &Lexicon, capacity: usize) -> Words<'_> {
+        Words { lexicon, ids: Vec::with_capacity(capacity), spelled: (0, 0), disguised: 0, doubtful: 0 }
     }
 
     /// Adds a word. Counts a disguised word of the lexicon, and adds the word that it imitates in its place.

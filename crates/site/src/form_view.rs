@@ -18,13 +18,14 @@ pub(super) struct FormView<'a> {
     /// Whether the page is in the site's default language, in which the forms' definitions are written.
     pub is_default_language: bool,
     pub works_without_script: bool,
-    /// The form that the page answers, for visitors without JavaScript. Its field values are markers.
+    /// The form whose submission the page answers, for visitors without JavaScript. The values of its fields
+    /// are markers, which the answer replaces with what the visitor sent.
     pub answered: Option<&'a str>,
 }
 
 impl<'a> FormView<'a> {
-    /// The view for a page that works without JavaScript. `answered` is the form that the page answers, if
-    /// any.
+    /// The view for a page that works without JavaScript. `answered` is the form whose submission the
+    /// page answers, if any.
     pub fn answering(language: &'a Language, answered: Option<&'a str>) -> Self {
         let is_default_language = language.prefix.is_empty();
         FormView { words: &language.words, is_default_language, works_without_script: true, answered }

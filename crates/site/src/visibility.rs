@@ -46,7 +46,7 @@ impl Visibility {
             "password" => draft(withheld(!value.is_null() && value != "")),
             // Ignore the value `draft`: decision records with this status are published.
             "status" | "visibility" | "poststatus" => match value.as_str()?.to_ascii_lowercase().as_str() {
-                // `members`, `paid` and `tiers` are posts of Ghost for its subscribers.
+                // `members`, `paid` and `tiers` mark posts in Ghost that only a site's subscribers may read.
                 "private" | "hidden" | "pending" | "trash" | "auto-draft" | "skip" | "members" | "paid"
                 | "tiers" => draft(Some(true)),
                 // `status` may describe the subject of the page, such as a protected building.

@@ -91,7 +91,7 @@ fn server_check(
     ServerCheck { step, subject: subject.to_owned(), run: Arc::new(run) }
 }
 
-/// Checks the free space and the number of files of the inbox's file system: failed below the reserve, a
+/// Checks the free space and the free inodes of the inbox's file system: failed below the reserve, a
 /// warning below twice the reserve, and skipped if the inbox is on a database server or the free space cannot
 /// be measured. Few free inodes add a second step.
 fn check_disk(url: &DatabaseUrl, min_free: MinFree) -> Vec<StepResult> {

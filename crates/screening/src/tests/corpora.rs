@@ -5,7 +5,7 @@ use std::collections::HashMap;
 use std::sync::Arc;
 
 use super::*;
-use crate::learned::{Lesson, Teaching};
+use crate::learned::{Lesson, LessonKind};
 
 /// A labeled text, and the options of the site that it was written to.
 struct Text {
@@ -26,7 +26,7 @@ impl Text {
     }
 
     /// The lesson as the operator teaches it after the text was screened without learned evidence.
-    fn lesson(&self, teaching: Teaching) -> Option<Lesson> {
+    fn lesson(&self, teaching: LessonKind) -> Option<Lesson> {
         let entry = self.entry();
         let points = self.judge(None).text_points();
         let tokens = lesson_tokens(&TokenizedText::new(&entry), points, &self.options.lexicon, &KEY)?;
@@ -136,8 +136,8 @@ fn lessons_keep_honest_messages_out_and_catch_most_spam() {
     assert!(caught * 100 >= 80 * spam, "{caught} of {spam}");
 }
 
-fn decision(text: &Text) -> Teaching {
-    if text.is_spam { Teaching::Spam } else { Teaching::Honest }
+fn decision(text: &Text) -> LessonKind {
+    if text.is_spam { LessonKind::Spam } else { LessonKind::Honest }
 }
 
 /// The attacker's texts consist of the words of honest enquiries, and the operator calls all of them spam.
@@ -151,11 +151,11 @@ fn a_thousand_poisoned_lessons_hold_no_honest_message() {
         let message: Vec<&str> =
             (0..40).map(|at| words[(number * 37 + at * (1 + number % 11)) % words.len()]).collect();
         let row = json!({"name": "Ada", "email": "a@example.com", "message": message.join(" ")});
-        Text { is_spam: true, row, options: ScreeningOptions::default() }.lesson(Teaching::Spam)
+        Text { is_spam: true, row, options: ScreeningOptions::default() }.lesson(LessonKind::Spam)
     });
     let (taught, others) = honest.split_at(honest.len() / 2);
     let lessons: Vec<Lesson> =
-        poison.chain(taught.iter().filter_map(|text| text.lesson(Teaching::Honest))).collect();
+        poison.chain(taught.iter().filter_map(|text| text.lesson(LessonKind::Honest))).collect();
     assert!(lessons.len() > 1000);
     let learned = Learned { model: LearnedModel::new(&lessons, 50), key: KEY };
     let [honest, marked, held, ..] = count(others, Some(&learned));
@@ -175,11 +175,11 @@ fn a_thousand_poisoned_lessons_hide_no_offer() {
         let message: Vec<&str> =
             (0..40).map(|at| words[(number * 31 + at * (1 + number % 13)) % words.len()]).collect();
         let row = json!({"name": "Ada", "email": "a@example.com", "message": message.join(" ")});
-        Text { is_spam: true, row, options: ScreeningOptions::default() }.lesson(Teaching::Spam)
+        Text { is_spam: true, row, options: ScreeningOptions::default() }.lesson(LessonKind::Spam)
     });
     let lessons: Vec<Lesson> = poison
-        .chain(honest.iter().take(12).filter_map(|text| text.lesson(Teaching::Honest)))
-        .chain(spam.iter().take(6).filter_map(|text| text.lesson(Teaching::Spam)))
+        .chain(honest.iter().take(12).filter_map(|text| text.lesson(LessonKind::Honest)))
+        .chain(spam.iter().take(6).filter_map(|text| text.lesson(LessonKind::Spam)))
         .collect();
     let learned = Learned { model: LearnedModel::new(&lessons, 50), key: KEY };
     let (fresh, after) = (count(&spam, None)[4], count(&spam, Some(&learned))[4]);
@@ -191,7 +191,7 @@ fn a_thousand_poisoned_lessons_hide_no_offer() {
 fn lessons_of_one_kind_say_nothing() {
     let texts = texts("unseen");
     let spam = texts.iter().filter(|text| text.is_spam);
-    let lessons: Vec<Lesson> = spam.filter_map(|text| text.lesson(Teaching::Spam)).collect();
+    let lessons: Vec<Lesson> = spam.filter_map(|text| text.lesson(LessonKind::Spam)).collect();
     let learned = Learned { model: LearnedModel::new(&lessons, 50), key: KEY };
     for text in &texts {
         assert_eq!(text.judge(Some(&learned)), text.judge(None));
@@ -242,12 +242,12 @@ fn the_end_of_a_long_text_teaches_and_is_recognized() {
     let teach = |has_end: bool| {
         let end = |at: usize| if has_end { curtains[at] } else { "" };
         let spam =
-            (0..4).filter_map(|at| text(format!("{}\n{}", preface(at), end(at))).lesson(Teaching::Spam));
-        let others = honest[50..].iter().filter_map(|text| text.lesson(Teaching::Honest));
+            (0..4).filter_map(|at| text(format!("{}\n{}", preface(at), end(at))).lesson(LessonKind::Spam));
+        let others = honest[50..].iter().filter_map(|text| text.lesson(LessonKind::Honest));
         let lessons: Vec<Lesson> = spam.chain(others).collect();
         Learned { model: LearnedModel::new(&lessons, 50), key: KEY }
     };
-    let tokens = |message: &str| text(message.to_owned()).lesson(Teaching::Spam).unwrap().tokens.hashes;
+    let tokens = |message: &str| text(message.to_owned()).lesson(LessonKind::Spam).unwrap().tokens.hashes;
     let long = tokens(&format!("{}\n{}", preface(4), curtains[4]));
     assert_eq!(long.len(), learned::MAX_TOKENS);
     for token in tokens(curtains[4]).iter().filter(|token| **token & learned::WORD != 0) {

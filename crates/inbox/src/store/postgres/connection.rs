@@ -30,7 +30,7 @@ use crate::store::sql::{Cell, Dialect, Row, Sql, Value};
 use crate::store::test_recorder as recorder;
 use crate::store::url::DatabaseUrl;
 use frontdesk_postgres::pooler::{self, Described, FailedPart};
-use frontdesk_postgres::settings::{option_settings, set_calls};
+use frontdesk_postgres::session_settings::{option_settings, set_calls};
 use frontdesk_postgres::{Connected, OnNotification, Server, block_on_with_timeout, connect};
 
 /// How much longer than the server's statement timeout the client waits for a reply.

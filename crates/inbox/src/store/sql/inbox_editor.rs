@@ -26,7 +26,7 @@ use crate::submission::delivery::Route;
 use frontdesk_forms::mailbox_identity::mailbox_key;
 use frontdesk_process::{file_signal, progress};
 use frontdesk_screening::Lexicon;
-use frontdesk_screening::learned::Teaching;
+use frontdesk_screening::learned::LessonKind;
 
 /// How long to wait for locks that the running server holds on the database.
 const LOCK_TIMEOUT: Duration = Duration::from_secs(20);
@@ -228,7 +228,7 @@ impl Editor {
                 tx.execute("UPDATE delivery SET rank = 0 WHERE submission = ?1", values![id])?;
                 tx.execute("UPDATE confirmation SET low_priority = 0 WHERE submission = ?1", values![id])?;
                 if is_lesson {
-                    lesson::teach(tx, teacher, id, Teaching::Honest)?;
+                    lesson::teach(tx, teacher, id, LessonKind::Honest)?;
                 }
                 entry.add(tx, 1)?;
             }

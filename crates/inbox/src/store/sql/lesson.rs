@@ -17,7 +17,7 @@ use crate::store::error::StoreError;
 use crate::store::keyed_hash::{Hash, Secret};
 use crate::submission::parse_fields;
 use frontdesk_forms::Entry;
-use frontdesk_screening::learned::{Lesson, MAX_AGE, MAX_LESSONS, Teaching, Tokens};
+use frontdesk_screening::learned::{Lesson, LessonKind, MAX_AGE, MAX_LESSONS, Tokens};
 use frontdesk_screening::verdict::{ScreeningReason, Signal};
 use frontdesk_screening::{Lexicon, TokenKey, TokenizedText, lesson_tokens};
 
@@ -34,20 +34,21 @@ const VERSION: &str = "lessons";
 const READABLE: &str = "SELECT id, form, definition, fields, reasons, sender, other_senders,
          suspicious, withheld FROM submission WHERE sealed IS NULL";
 
-/// Converts a teaching to the number that the column `teaching` stores.
-fn encode_teaching(teaching: Teaching) -> i64 {
+/// Converts the kind of a lesson to the number in the column `teaching`.
+fn encode_kind(teaching: LessonKind) -> i64 {
     match teaching {
-        Teaching::Honest => 0,
-        Teaching::Spam => 1,
-        Teaching::WeakHonest => 2,
+        LessonKind::Honest => 0,
+        LessonKind::Spam => 1,
+        LessonKind::WeakHonest => 2,
     }
 }
 
-/// Converts a number in the column `teaching` to a teaching. Fails if this version does not know the number.
-fn decode_teaching(number: i64) -> Result<Teaching, StoreError> {
-    [Teaching::Honest, Teaching::Spam, Teaching::WeakHonest]
+/// Converts a number in the column `teaching` to the kind of a lesson. Fails if this version does not know
+/// the number.
+fn decode_kind(number: i64) -> Result<LessonKind, StoreError> {
+    [LessonKind::Honest, LessonKind::Spam, LessonKind::WeakHonest]
         .into_iter()
-        .find(|teaching| encode_teaching(*teaching) == number)
+        .find(|teaching| encode_kind(*teaching) == number)
         .ok_or(StoreError::Damaged("the kind of a lesson is unknown"))
 }
 
@@ -94,7 +95,7 @@ pub(super) fn teach(
     tx: &dyn Sql,
     teacher: Teacher<'_>,
     id: Uuid,
-    taught: Teaching,
+    taught: LessonKind,
 ) -> Result<bool, StoreError> {
     if !learns(tx)? {
         return Ok(false);
@@ -125,7 +126,7 @@ pub(super) fn teach_weakly(tx: &dyn Sql, teacher: Option<Teacher<'_>>, id: Uuid)
         return Ok(());
     }
     match teacher {
-        Some(teacher) => teach(tx, teacher, id, Teaching::WeakHonest).map(drop),
+        Some(teacher) => teach(tx, teacher, id, LessonKind::WeakHonest).map(drop),
         None if tx.exists(IS_FINISHED, values![id])? => Ok(()),
         None => remove(tx, id).map(drop),
     }
@@ -159,7 +160,7 @@ pub(super) fn is_held_by_screening(tx: &dyn Sql, id: Uuid) -> Result<bool, Store
 
 /// Whether a lesson of full weight exists, which weak evidence does not replace.
 fn is_taught(sql: &dyn Sql, id: Uuid) -> Result<bool, StoreError> {
-    let weak = encode_teaching(Teaching::WeakHonest);
+    let weak = encode_kind(LessonKind::WeakHonest);
     sql.exists("SELECT 1 FROM lesson WHERE submission = ?1 AND teaching <> ?2", values![id, weak])
 }
 
@@ -180,7 +181,7 @@ pub(super) fn teach_discarded(
         if taught == MAX_DISCARDED {
             break;
         }
-        taught += usize::from(insert(tx, teacher, &row, Teaching::Spam)?);
+        taught += usize::from(insert(tx, teacher, &row, LessonKind::Spam)?);
     }
     if taught > 0 {
         limit(tx)?;
@@ -192,7 +193,7 @@ pub(super) fn teach_discarded(
 /// Stores the lesson of a row of `submission`. A lesson that replaces an earlier one keeps its column
 /// `judged`, screening's verdict at that time. Returns false, and stores nothing, if the submission has too
 /// little text, its form is unknown or its fields cannot be read; unreadable reasons count as none.
-fn insert(tx: &dyn Sql, teacher: Teacher<'_>, row: &Row, taught: Teaching) -> Result<bool, StoreError> {
+fn insert(tx: &dyn Sql, teacher: Teacher<'_>, row: &Row, taught: LessonKind) -> Result<bool, StoreError> {
     let Some(form) = form_definition::of_row(tx, row)? else { return Ok(false) };
     let Ok(fields) = parse_fields(row.text("fields")?.as_bytes()) else { return Ok(false) };
     let reasons: Option<String> = row.get("reasons")?;
@@ -216,17 +217,14 @@ fn insert(tx: &dyn Sql, teacher: Teacher<'_>, row: &Row, taught: Teaching) -> Re
     let is_held = row.get::<bool>("withheld")? && !is_flood;
     // The verdict of screening: 2 if it held the submission, 1 if it only marked it, 0 if neither.
     let judged = if is_held { 2 } else { row.get::<i64>("suspicious")? };
-    tx.execute(
-        insert,
-        values![id, teacher.now, encode_teaching(taught), judged, senders, tokens.to_bytes()],
-    )?;
+    tx.execute(insert, values![id, teacher.now, encode_kind(taught), judged, senders, tokens.to_bytes()])?;
     Ok(true)
 }
 
 /// If there are more than [`MAX_LESSONS`], removes as many as exceed it: the oldest of the larger kind, spam
 /// or all others, so that a flood of one kind does not replace the other.
 fn limit(tx: &dyn Sql) -> Result<(), StoreError> {
-    let spam = encode_teaching(Teaching::Spam);
+    let spam = encode_kind(LessonKind::Spam);
     let counts = tx.one(
         "SELECT count(*) AS count, coalesce(sum(CASE WHEN teaching = ?1 THEN 1 ELSE 0 END), 0) AS spam FROM lesson",
         values![spam],
@@ -299,7 +297,7 @@ impl InboxReader {
                 Tokens::from_bytes(&tokens).ok_or(StoreError::Damaged("a lesson's tokens are not valid"))?;
             let taught_at: Timestamp = row.get("taught_at")?;
             let age = now.duration_since(taught_at).try_into().unwrap_or_default();
-            Ok(Lesson { teaching: decode_teaching(row.get("teaching")?)?, age, tokens })
+            Ok(Lesson { teaching: decode_kind(row.get("teaching")?)?, age, tokens })
         };
         let lessons = self.sql.query(select, &[])?.iter().map(read).collect::<Result<_, StoreError>>()?;
         Ok(Some(Lessons { version, lessons, key }))

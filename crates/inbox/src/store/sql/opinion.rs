@@ -69,9 +69,11 @@ impl Transaction<'_> {
         Ok(OpinionEffect { has_deliveries: made_due > 0, has_confirmation: asked > 0, ..effect })
     }
 
-    /// Adds an opinion that calls the submission spam. Returns whether this has marked it: false if it was
-    /// marked before. A new mark lowers the priority of deliveries that have not been tried, removes the
-    /// unsent acknowledgement, and withdraws an unsent request for a confirmation.
+    /// Adds an opinion that calls the submission spam, unless it has one; without `detail` if it is sealed.
+    /// `row` has the columns that the caller selects. Returns whether this has marked the submission: false
+    /// if it was marked before, or still has fewer points than `marked_from`. A new mark lowers the priority
+    /// of deliveries that have not been tried, removes the unsent acknowledgement, and withdraws an unsent
+    /// request for a confirmation.
     fn add_opinion(&self, id: Uuid, row: &Row, detail: &str, marked_from: u32) -> Result<bool, StoreError> {
         let tx = self.sql;
         let reasons: Option<String> = row.get("reasons")?;

@@ -9,7 +9,7 @@ use super::inbox_reader::InboxReader;
 use super::operator_log::OperatorAction;
 use super::{lesson, values};
 use crate::store::error::StoreError;
-use frontdesk_screening::learned::Teaching;
+use frontdesk_screening::learned::LessonKind;
 
 impl Editor {
     /// Marks a submission as read or as unread. The first time that it was read is kept. Not logged. Does
@@ -36,7 +36,7 @@ impl Editor {
             let set = "UPDATE submission SET spam_at = CAST(?2 AS bigint)
                  WHERE id = ?1 AND (spam_at IS NULL) <> (CAST(?2 AS bigint) IS NULL)";
             let changed = tx.execute(set, values![id, at])?;
-            let taught = if is_spam { Teaching::Spam } else { Teaching::Honest };
+            let taught = if is_spam { LessonKind::Spam } else { LessonKind::Honest };
             let is_taught = lesson::teach(tx, teacher, id, taught)?;
             if changed == 0 && is_taught {
                 // Log the lesson here: the mark did not change, so `annotate` logs nothing.

@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use super::screened::sealing;
 use super::*;
 use crate::change::Changes;
-use frontdesk_screening::learned::Teaching;
+use frontdesk_screening::learned::LessonKind;
 use frontdesk_screening::{Lexicon, RequestFacts, ScreeningOptions, TokenizedText, lesson_tokens};
 
 fn now() -> Timestamp {
@@ -48,7 +48,7 @@ fn honest(number: usize) -> String {
     format!("{} ({number})", QUESTIONS[number % QUESTIONS.len()])
 }
 
-fn lessons(fixture: &Fixture) -> Vec<Teaching> {
+fn lessons(fixture: &Fixture) -> Vec<LessonKind> {
     let lessons = fixture.reader().lessons(None, now()).unwrap().unwrap();
     lessons.lessons.iter().map(|lesson| lesson.teaching).collect()
 }
@@ -61,27 +61,31 @@ fn each_decision_teaches_and_a_later_one_replaces_it() {
     let id = fixture.accept_new(&fresh(&honest(1)));
     assert_eq!(lessons(&fixture), []);
     changes.set_done(id, true, now()).unwrap();
-    assert_eq!(lessons(&fixture), [Teaching::WeakHonest]);
+    assert_eq!(lessons(&fixture), [LessonKind::WeakHonest]);
     changes.set_done(id, false, now()).unwrap();
     assert_eq!(lessons(&fixture), []);
     changes.editor.set_replied(id, true, now()).unwrap();
-    assert_eq!(lessons(&fixture), [Teaching::WeakHonest]);
+    assert_eq!(lessons(&fixture), [LessonKind::WeakHonest]);
     changes.set_done(id, true, now()).unwrap();
     changes.set_done(id, false, now()).unwrap();
-    assert_eq!(lessons(&fixture), [Teaching::WeakHonest], "an open submission keeps the lesson of its reply");
+    assert_eq!(
+        lessons(&fixture),
+        [LessonKind::WeakHonest],
+        "an open submission keeps the lesson of its reply"
+    );
     changes.set_done(id, true, now()).unwrap();
     changes.editor.set_replied(id, false, now()).unwrap();
-    assert_eq!(lessons(&fixture), [Teaching::WeakHonest], "it is still done");
+    assert_eq!(lessons(&fixture), [LessonKind::WeakHonest], "it is still done");
     changes.set_done(id, false, now()).unwrap();
     assert_eq!(lessons(&fixture), []);
     changes.editor.set_replied(id, true, now()).unwrap();
     changes.mark_spam(id, now()).unwrap();
-    assert_eq!(lessons(&fixture), [Teaching::Spam]);
+    assert_eq!(lessons(&fixture), [LessonKind::Spam]);
     changes.editor.set_replied(id, false, now()).unwrap();
     changes.set_done(id, true, now()).unwrap();
-    assert_eq!(lessons(&fixture), [Teaching::Spam], "weak evidence does not replace a decision");
+    assert_eq!(lessons(&fixture), [LessonKind::Spam], "weak evidence does not replace a decision");
     changes.mark_ham(id, &[], now()).unwrap();
-    assert_eq!((lessons(&fixture), fixture.status(id)), (vec![Teaching::Honest], Status::Kept));
+    assert_eq!((lessons(&fixture), fixture.status(id)), (vec![LessonKind::Honest], Status::Kept));
     assert_eq!(changes.mark_ham(Uuid::max(), &[], now()).unwrap(), Annotated::Missing);
 }
 
@@ -93,21 +97,21 @@ fn undoing_a_mark_removes_its_lesson_and_restores_a_weak_one() {
     let (first, replied) = (fixture.accept_new(&fresh(&honest(1))), fixture.accept_new(&fresh(&honest(2))));
     assert_eq!(changes.undo_spam(first, &[], now()).unwrap(), Annotated::Unchanged);
     changes.mark_spam(first, now()).unwrap();
-    assert_eq!((lessons(&fixture), fixture.status(first)), (vec![Teaching::Spam], Status::Held));
+    assert_eq!((lessons(&fixture), fixture.status(first)), (vec![LessonKind::Spam], Status::Held));
     assert_eq!(changes.undo_spam(first, &[], now()).unwrap(), Annotated::Changed);
     assert_eq!((lessons(&fixture), fixture.status(first)), (vec![], Status::Kept));
     // A reply had taught weakly before.
     changes.editor.set_replied(replied, true, now()).unwrap();
     changes.mark_spam(replied, now()).unwrap();
-    assert_eq!(lessons(&fixture), [Teaching::Spam], "one submission has one lesson");
+    assert_eq!(lessons(&fixture), [LessonKind::Spam], "one submission has one lesson");
     changes.undo_spam(replied, &[], now()).unwrap();
-    assert_eq!(lessons(&fixture), [Teaching::WeakHonest]);
+    assert_eq!(lessons(&fixture), [LessonKind::WeakHonest]);
     // Screening held this one, and a repeat released it.
     let repeated = fixture.accept_new(&contact(&honest(3)).held_for(&[(Signal::Links, "4 links")]));
     fixture.sql("UPDATE submission SET held_at = NULL, released_at = 1 WHERE withheld = 1");
     changes.mark_spam(repeated, now()).unwrap();
     changes.undo_spam(repeated, &[], now()).unwrap();
-    assert_eq!((lessons(&fixture), fixture.status(repeated)), (vec![Teaching::WeakHonest], Status::Kept));
+    assert_eq!((lessons(&fixture), fixture.status(repeated)), (vec![LessonKind::WeakHonest], Status::Kept));
     assert_eq!(changes.undo_spam(Uuid::max(), &[], now()).unwrap(), Annotated::Missing);
 }
 
@@ -146,11 +150,11 @@ fn a_release_teaches_if_screening_held_and_a_discards_lesson_stays() {
     assert!(editor.release(by_hand, &[], now()).unwrap());
     assert_eq!(lessons(&fixture), [], "screening did not hold it");
     assert!(editor.release(released, &[], now()).unwrap());
-    assert_eq!(lessons(&fixture), [Teaching::Honest]);
+    assert_eq!(lessons(&fixture), [LessonKind::Honest]);
     assert!(editor.hold(released, "after all", now()).unwrap());
     assert_eq!(lessons(&fixture), [], "the release was taken back");
     assert_eq!(editor.discard(&[discarded, released], now()).unwrap().submissions, 2);
-    assert_eq!(lessons(&fixture), [Teaching::Spam, Teaching::Spam]);
+    assert_eq!(lessons(&fixture), [LessonKind::Spam, LessonKind::Spam]);
     assert_eq!(editor.erase("ada@example.com").unwrap().submissions, 1);
     assert_eq!(lessons(&fixture), [], "erasing a person removes the lessons of removed submissions, too");
 }
@@ -168,7 +172,7 @@ fn the_release_or_discard_of_a_flood_teaches_nothing() {
     assert_eq!(changes.editor.discard(&[discarded], now()).unwrap().submissions, 1);
     assert_eq!(lessons(&fixture), []);
     changes.set_done(done, true, now()).unwrap();
-    assert_eq!(lessons(&fixture), [Teaching::WeakHonest]);
+    assert_eq!(lessons(&fixture), [LessonKind::WeakHonest]);
     assert!(changes.editor.hold(done, "odd", now()).unwrap());
     assert_eq!(lessons(&fixture), [], "the operator holds it now");
     // Neither does a decision about it after the flood, unless the operator judges the text.
