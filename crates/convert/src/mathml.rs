@@ -55,7 +55,8 @@ pub(super) fn mathml_to_tex(dom: &Dom, id: NodeId) -> String {
 
 /// Writes an element without operands: `<mi>`, `<mn>`, `<mo>`, `<mtext>` or `<ms>`. Empty for invisible
 /// operators. A text in `<mtext>` or `<ms>`, and several ASCII characters in `<mi>`, become `\text{…}`, and a
-/// text of one no-break space becomes `~`. A name such as `lim` in `<mo>` becomes a command.
+/// text of one no-break space becomes `~`. A known symbol, and a name such as `lim` in `<mo>`, becomes a
+/// command; `mathvariant` adds one for a font, except in texts. Signs such as `=` get spaces around them.
 fn token(dom: &Dom, id: NodeId, name: &str) -> String {
     let text = leaf_text(dom, id);
     match (name, &*text) {

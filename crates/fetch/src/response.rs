@@ -50,7 +50,8 @@ pub struct ResponseRecorder<S> {
 pub struct Received(Arc<Mutex<Vec<u8>>>);
 
 impl Received {
-    /// The response that [`read_response`] parses from the bytes that were received so far and kept.
+    /// Parses the bytes received so far, as far as they are kept, with [`read_response`]. `None` if they
+    /// contain no final status yet.
     pub fn response(&self) -> Option<FetchResponse> {
         read_response(&self.0.lock().unwrap_or_else(PoisonError::into_inner))
     }

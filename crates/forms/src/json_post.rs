@@ -372,7 +372,8 @@ impl MemberValue {
     }
 }
 
-/// Writes "`name` must …" or, for several problems, "`name` must … and must …".
+/// Writes "`name` must …" or, for a missing or empty field, "`name` is required and must …". Joins several
+/// problems with "and".
 impl fmt::Display for InvalidField {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let field = self.field;

@@ -169,7 +169,8 @@ fn total_bytes(holdings: &[Holding], which: impl Fn(&Slot) -> bool) -> u64 {
     holdings.iter().filter(|holding| which(&holding.slot)).map(|holding| holding.bytes as u64).sum()
 }
 
-/// Logs each memory event once, and again every ten minutes while it lasts.
+/// Logs that connections were closed for memory, that the limit is exceeded for another reason, and that
+/// there is enough memory again. Repeats a warning at most every ten minutes.
 #[derive(Debug, Default)]
 struct Log {
     /// How many connections have been closed since the last report of recovery, and when the last one was

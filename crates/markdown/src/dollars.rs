@@ -19,9 +19,11 @@ const STAND_INS: Range<u8> = 1..9;
 /// becomes text; the last time, all that are left.
 const MAX_ROUNDS: usize = 8;
 
-/// Parses the body. A dollar sign is text if it begins no formula; see [`is_text`]. Code spans, raw HTML,
-/// URLs and link destinations have precedence over formulas. If the body contains all of `STAND_INS`, the
-/// parser alone decides.
+/// Parses the body, and then again with a stand-in for dollar signs that the parser took for the beginning of
+/// a formula, but that are text: [`is_text`] says so, or the formula would end inside code, HTML, a URL or
+/// the destination of a link. Replaces one dollar sign per paragraph at a time, because that changes which
+/// others begin a formula; the last time (`MAX_ROUNDS`), all that are left. If the body contains all of
+/// `STAND_INS`, the parser alone decides.
 pub fn parse<'a>(arena: &'a Arena<'a>, body: &str, options: &Options<'_>) -> Node<'a> {
     let mut root = parse_document(arena, body, options);
     let source = SourceText::new(body);
@@ -39,6 +41,7 @@ pub fn parse<'a>(arena: &'a Arena<'a>, body: &str, options: &Options<'_>) -> Nod
                 let may_cross = || math.literal.contains(['`', '<', ']', ':']);
                 let is_text = body[range.clone()].starts_with('$')
                     && (is_text(&source, math, node.data().sourcepos)
+                        // The formula would end inside code, HTML, a URL or the destination of a link.
                         || may_cross() && {
                             let opaque = opaque.get_or_insert_with(|| opaque_ranges(body, options));
                             let before = opaque.partition_point(|it| it.start < range.end);

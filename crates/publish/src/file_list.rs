@@ -394,7 +394,7 @@ impl FolderListing<'_, '_, '_> {
                 self.served.has_changed = true;
                 return Ok(());
             }
-            Err(why) => return Err(Fault::error(place, None, format!("its metadata cannot be read: {why}"))),
+            Err(why) => return Err(unexamined_fault(place, &why)),
         };
         let (canonical_path, readers) = if is_link {
             match self.follow_link(folder, &at, &place, &metadata, is_listed)? {
@@ -591,16 +591,22 @@ fn outside_link_fault(place: &str, boundary: &str, target: &Path) -> Fault {
     Fault::error(place, None, message).hint("replace the link with a copy of its target")
 }
 
+/// The fault of a file or folder whose metadata cannot be read.
+fn unexamined_fault(place: String, why: &io::Error) -> Fault {
+    Fault::error(place, None, format!("cannot be examined: {why}"))
+        .hint("give the server's user access to the folder that contains it")
+}
+
 /// The fault of a symbolic link whose target is missing, or cannot be reached for the reason `why`.
 fn broken_link_fault(place: &str, link: &Path, why: &io::Error) -> Fault {
     let target = shown_path(&link.read_link().unwrap_or_default());
-    let message = if why.kind() == ErrorKind::NotFound {
-        format!("the symbolic link is broken: {target} does not exist")
+    let (message, hint) = if why.kind() == ErrorKind::NotFound {
+        (format!("the symbolic link is broken: {target} does not exist"), "correct the link, or remove it")
     } else {
-        format!("the symbolic link to {target} cannot be followed: {why}")
+        let message = format!("the symbolic link to {target} cannot be followed: {why}");
+        (message, "give the server's user access to the folders above the target, or remove the link")
     };
-    Fault::error(place, None, message)
-        .hint("correct the link or the permissions above its target, or remove it")
+    Fault::error(place, None, message).hint(hint)
 }
 
 #[cfg(test)]

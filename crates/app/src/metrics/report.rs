@@ -115,7 +115,8 @@ fn write_connections(out: &mut Exposition, app: &AppState) {
     out.single("frontdesk_connections_memory_bytes", app.server.connections_memory());
 }
 
-/// Writes the state of the rate limits; the metrics of Redis only if the limits are shared.
+/// Writes the state of the rate limits, and what they and the budgets of bytes refused; the metrics of Redis
+/// only if the limits are shared.
 fn write_limits(out: &mut Exposition, app: &AppState, snapshot: &Snapshot) {
     out.single("frontdesk_limiter_sources", snapshot.limiter.local.estimate_sources());
     let tally = snapshot.limiter.local.counts();

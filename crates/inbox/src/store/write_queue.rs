@@ -255,7 +255,8 @@ impl WriteQueue {
 
     /// Waits for requests and takes all of them. Returns an empty batch when a probe is due: after a failure,
     /// while a commit is unresolved, or while the database is idle. Returns `None` once the queue is closed
-    /// and empty.
+    /// and empty. Call [`WriteQueue::record_outcome`] after each batch, also after an empty one: until then,
+    /// the batch counts as being written.
     pub fn take_batch(&self, has_unresolved: bool) -> Option<Batch> {
         let mut waiting = self.lock();
         while waiting.batch.is_empty() {

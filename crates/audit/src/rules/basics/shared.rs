@@ -63,7 +63,8 @@ pub(super) fn has_value(element: HtmlElement<'_>, name: &str) -> bool {
     element.attribute(name).is_some_and(|value| !value.trim().is_empty())
 }
 
-/// Whether an ARIA attribute or `title` names an element.
+/// Whether an element has `aria-label`, `aria-labelledby` or `title` with a value. Does not check that the
+/// ids in `aria-labelledby` exist.
 pub(super) fn is_named(element: HtmlElement<'_>) -> bool {
     ["aria-label", "aria-labelledby", "title"].iter().any(|name| has_value(element, name))
 }

@@ -308,7 +308,8 @@ impl PostgresWriter {
 
     /// Commits a trivial change, which waits for the standby as the unconfirmed commit should have done: a
     /// server that has restarted, or has ended a waiting session, shows rows that no standby has. Returns
-    /// whether the new commit has waited for the standby; `None` on a timeout.
+    /// whether it has been committed without a warning, also on a server without a standby; `None` on a
+    /// timeout.
     fn commit_once_more(&self, patience: Duration) -> Option<bool> {
         let _ = self.connection.was_warned();
         let is_touched = self.connection.run_alone(TOUCH, patience)?;

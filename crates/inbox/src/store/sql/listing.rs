@@ -32,7 +32,8 @@ pub struct Listing<'a> {
     reader: &'a InboxReader,
     /// Selects the remaining submissions: after each page, `before` is the last id on that page.
     filter: Filter,
-    /// The ids of all further candidates for the filter, if an index finds a limited number of them.
+    /// The ids of submissions that may meet the filter and are not read yet. `None` if no index finds them,
+    /// or if they are too many: then all submissions are searched.
     candidates: Option<std::vec::IntoIter<Uuid>>,
     left: usize,
     page: VecDeque<Result<Submission, StoreError>>,
