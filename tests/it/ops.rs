@@ -57,13 +57,15 @@ fn metrics_count_requests_and_responses() {
     server.expect(1);
     assert_eq!(server.inbox().len(), 1, "it is processed");
 
-    // A database that is slow to answer has no figures.
+    // A database that is slow to answer has no figures, and repeats count once they are processed.
     let answer = until(|| {
         let answer = server.ops("/metrics");
-        let has_figures = Figures::of(answer.text()).find("frontdesk_inbox_readable") == Some(1);
-        has_figures.then_some(answer)
+        let figures = Figures::of(answer.text());
+        let is_readable = figures.find("frontdesk_inbox_readable") == Some(1);
+        let is_processed = figures.find("frontdesk_repeats_total") == Some(2);
+        (is_readable && is_processed).then_some(answer)
     });
-    let answer = answer.expect("the inbox is readable");
+    let answer = answer.expect("the inbox is readable and has processed the repeats");
     assert_eq!(answer.status, 200);
     assert_eq!(answer.header("content-type"), Some("text/plain; version=0.0.4; charset=utf-8"));
     let figures = Figures::of(answer.text());
