@@ -392,7 +392,8 @@ fn a_wait_of_one_day_is_named_in_the_singular() {
         "UPDATE visitor_rate SET rested = {}",
         (later + Duration::from_mins(30)).as_microsecond()
     ));
-    fixture.sql("UPDATE confirmation SET mail_at = 0 WHERE mailed_at IS NULL");
+    // At 0, the mail would be due for the fixture's processor, whose clock stands there, too.
+    fixture.sql("UPDATE confirmation SET mail_at = 1 WHERE mailed_at IS NULL");
     assert_eq!(fixture.ask(later), 0);
     let reasons = ids.map(|id| fixture.reader().get(id).unwrap().unwrap().held.unwrap().because);
     assert!(reasons.iter().any(|because| because.contains("sent for 1 day, because of")), "{reasons:?}");
