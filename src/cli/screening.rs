@@ -297,8 +297,8 @@ fn read_lessons(config: &Config, file: Option<&Path>) -> anyhow::Result<Option<L
         let entry = to_entry(&text, path, config)?;
         let points = judge(&entry, None, options).text_points();
         let tokens = lesson_tokens(&TokenizedText::new(&entry), points, &options.lexicon, &key);
-        let teaching = if label == Label::Spam { LessonKind::Spam } else { LessonKind::Honest };
-        lessons.extend(tokens.map(|tokens| Lesson { teaching, age: Duration::ZERO, tokens }));
+        let kind = if label == Label::Spam { LessonKind::Spam } else { LessonKind::Honest };
+        lessons.extend(tokens.map(|tokens| Lesson { kind, age: Duration::ZERO, tokens }));
     }
     let model = LearnedModel::new(&lessons, options.suspicious_threshold);
     Ok((!lessons.is_empty()).then_some(Learned { model, key }))

@@ -454,15 +454,10 @@ fn separate_words(dom: &mut Dom, root: NodeId) {
 /// as `schema__name` and `schema__type`, in a part that contains them, such as `schema__row`, and letters
 /// meet between them. Empty elements, which draw a divider, do not count.
 fn is_apart_in_bem(dom: &Dom, id: NodeId) -> bool {
-    let part = |id| {
-        dom.classes(id).find_map(|class| {
-            let at = class.as_bytes().windows(2).position(|pair| pair == b"__")?;
-            Some((&class[..at], &class[at + 2..]))
-        })
-    };
     if dom.tag(id).is_block() {
         return false;
     }
+    let part = |id| dom.classes(id).find_map(|class| class.split_once("__"));
     let Some((block, name)) = part(id) else { return false };
     let is_divider = |&node: &NodeId| dom.text(node).is_none() && dom.is_blank(node);
     let before = dom.nodes_before(id).take(3).find(|node| !is_divider(node));

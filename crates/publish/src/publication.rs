@@ -54,7 +54,7 @@ impl fmt::Display for Exclusion {
             reason if reason.is_final() => Ok(()),
             ExclusionReason::Mode(_) => write!(
                 f,
-                "; to publish it, give the same users access to it and to the folders above it, or write `publish = [\"{name}{entry}\"]` in [site]"
+                "; to publish it, give all who may read the pages access to it and to the folders above it, or write `publish = [\"{name}{entry}\"]` in [site]"
             ),
             _ => write!(f, "; `publish = [\"{name}{entry}\"]` in [site] publishes it"),
         }

@@ -72,7 +72,7 @@ impl LessonKind {
 /// A decision of the operator about one submission, from which the model learns.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Lesson {
-    pub teaching: LessonKind,
+    pub kind: LessonKind,
     /// How long ago the operator decided.
     pub age: Duration,
     pub tokens: Tokens,
@@ -177,7 +177,7 @@ pub struct Resemblance {
 impl Counts {
     /// Adds the weight of a lesson to the sums of its kind and of its tokens.
     fn add(&mut self, lesson: &Lesson, weight: f64) {
-        let is_spam = lesson.teaching.is_spam();
+        let is_spam = lesson.kind.is_spam();
         if is_spam {
             self.spam += weight;
             self.lessons.0 += 1;
@@ -207,7 +207,7 @@ impl Counts {
     /// own influence; at most half of `marked_from`. The fewer honest lessons there are, the closer to zero
     /// the shift is. At least one must be honest.
     fn calibrate(&self, lessons: &[(&Lesson, f64)], marked_from: f64) -> f64 {
-        let honest = lessons.iter().filter(|(lesson, _)| !lesson.teaching.is_spam());
+        let honest = lessons.iter().filter(|(lesson, _)| !lesson.kind.is_spam());
         let mut totals: Vec<f64> = honest
             .map(|(lesson, weight)| {
                 let hashes = lesson.tokens.hashes.iter();
@@ -303,14 +303,14 @@ impl LearnedModel {
 
 /// The weight of a lesson: 1, or [`WEAK_LESSON_WEIGHT`] for weak evidence, halved with each [`HALF_LIFE`].
 fn weight(lesson: &Lesson) -> f64 {
-    let strength = if lesson.teaching == LessonKind::WeakHonest { WEAK_LESSON_WEIGHT } else { 1.0 };
+    let strength = if lesson.kind == LessonKind::WeakHonest { WEAK_LESSON_WEIGHT } else { 1.0 };
     strength * (-lesson.age.as_secs_f64() / HALF_LIFE.as_secs_f64()).exp2()
 }
 
 /// Whether a lesson is nearly equal to an earlier one of its kind: they share at least [`MIN_SHARED_TOKENS`]
 /// of their [`SKETCH_TOKENS`] smallest word tokens. Otherwise, adds the lesson to `seen` as `number`.
 fn is_repeat(lesson: &Lesson, number: usize, seen: &mut HashMap<(bool, u32), HashSet<usize>>) -> bool {
-    let kind = lesson.teaching.is_spam();
+    let kind = lesson.kind.is_spam();
     // The hashes are sorted, so these are the smallest ones.
     let sketch = lesson.tokens.hashes.iter().filter(|hash| *hash & WORD != 0).take(SKETCH_TOKENS);
     let sketch: Vec<u32> = sketch.copied().collect();

@@ -543,17 +543,17 @@ pub fn parse_headers(
             Some(value) if is_link && !value.is_ascii() => Some("outside of `<…>`, it must be ASCII"),
             _ => None,
         };
-        match HeaderName::try_from(name) {
-            Ok(header) if COMPUTED.contains(&header.as_str()) => {
+        match (HeaderName::try_from(name), fault) {
+            (Ok(header), _) if COMPUTED.contains(&header.as_str()) => {
                 warn(format!("`{header}` is ignored: rules cannot set this header"));
             }
-            Ok(header) if fault.is_none() => match rules.last_mut() {
+            (Ok(header), None) => match rules.last_mut() {
                 _ if is_skipped => {}
                 Some(rule) => rule.headers.push((header, value)),
                 None => warn(format!("the header `{header}` is ignored: no path precedes it")),
             },
-            Ok(_) => warn(format!("the header `{name}` is ignored: {}", fault.unwrap_or_default())),
-            Err(_) => warn(format!("the header `{name}` is ignored: this is not the name of a header")),
+            (Ok(_), Some(fault)) => warn(format!("the header `{name}` is ignored: {fault}")),
+            (Err(_), _) => warn(format!("the header `{name}` is ignored: this is not the name of a header")),
         }
     }
     rules

@@ -28,8 +28,9 @@ pub(super) struct ToolSpec {
 const READS: ToolHints =
     ToolHints { is_read_only: true, is_destructive: false, is_idempotent: true, is_open_world: false };
 
-/// The hints for a tool that sends nothing, removes nothing, and changes nothing more if it is called again.
-const HARMLESS_CHANGE: ToolHints = ToolHints { is_read_only: false, ..READS };
+/// The hints for a tool that makes a change, sends nothing, removes nothing, and changes nothing more if it
+/// is called again. Other tools that make changes override some of them.
+const CHANGE: ToolHints = ToolHints { is_read_only: false, ..READS };
 
 pub(super) const TOOLS: [ToolSpec; 16] = [
     ToolSpec {
@@ -112,7 +113,7 @@ pub(super) const TOOLS: [ToolSpec; 16] = [
             let words = "The reason, shown with the submission; at most";
             ids_and(Some(("reason", text(&format!("{words} {} characters", change::MAX_REASON)))))
         },
-        hints: HARMLESS_CHANGE,
+        hints: CHANGE,
         run: change::hold,
     },
     ToolSpec {
@@ -121,12 +122,7 @@ pub(super) const TOOLS: [ToolSpec; 16] = [
         description: "Releases held submissions: the server delivers them to the configured channels, and that cannot be recalled. The tool itself sends nothing. Releasing a waitlist entry a second time skips the visitor's confirmation.",
         required: &["ids"],
         parameters: || ids_and(None),
-        hints: ToolHints {
-            is_destructive: true,
-            is_idempotent: false,
-            is_open_world: true,
-            ..HARMLESS_CHANGE
-        },
+        hints: ToolHints { is_destructive: true, is_idempotent: false, is_open_world: true, ..CHANGE },
         run: change::release,
     },
     ToolSpec {
@@ -135,7 +131,7 @@ pub(super) const TOOLS: [ToolSpec; 16] = [
         description: "Makes waiting and parked deliveries of submissions due now, restarts their schedule, and switches their channels on again, for all submissions. The server attempts them; the tool itself sends nothing.",
         required: &["ids"],
         parameters: || ids_and(Some(("channel", text("Only deliveries to this channel")))),
-        hints: ToolHints { is_idempotent: false, is_open_world: true, ..HARMLESS_CHANGE },
+        hints: ToolHints { is_idempotent: false, is_open_world: true, ..CHANGE },
         run: change::retry,
     },
     ToolSpec {
@@ -146,7 +142,7 @@ pub(super) const TOOLS: [ToolSpec; 16] = [
         parameters: || {
             ids_and(Some(("confirmation", text("The code from the preview, to remove what it showed"))))
         },
-        hints: ToolHints { is_destructive: true, is_idempotent: false, ..HARMLESS_CHANGE },
+        hints: ToolHints { is_destructive: true, is_idempotent: false, ..CHANGE },
         run: change::discard,
     },
     ToolSpec {
@@ -155,7 +151,7 @@ pub(super) const TOOLS: [ToolSpec; 16] = [
         description: "Marks submissions as done. `reopen` reverses it.",
         required: &["ids"],
         parameters: || ids_and(None),
-        hints: HARMLESS_CHANGE,
+        hints: CHANGE,
         run: |session, arguments| change::set_done(session, arguments, true),
     },
     ToolSpec {
@@ -164,7 +160,7 @@ pub(super) const TOOLS: [ToolSpec; 16] = [
         description: "Marks submissions as open again. `done` reverses it.",
         required: &["ids"],
         parameters: || ids_and(None),
-        hints: HARMLESS_CHANGE,
+        hints: CHANGE,
         run: |session, arguments| change::set_done(session, arguments, false),
     },
     ToolSpec {
@@ -173,7 +169,7 @@ pub(super) const TOOLS: [ToolSpec; 16] = [
         description: "Marks submissions as spam, holds them unless they are delivered, and teaches screening. `ham` reverses it.",
         required: &["ids"],
         parameters: || ids_and(None),
-        hints: HARMLESS_CHANGE,
+        hints: CHANGE,
         run: |session, arguments| change::set_spam(session, arguments, true),
     },
     ToolSpec {
@@ -182,12 +178,7 @@ pub(super) const TOOLS: [ToolSpec; 16] = [
         description: "Removes the mark of spam, releases submissions that it or screening holds, and teaches screening. `spam` reverses it, except for messages that were delivered.",
         required: &["ids"],
         parameters: || ids_and(None),
-        hints: ToolHints {
-            is_destructive: true,
-            is_idempotent: false,
-            is_open_world: true,
-            ..HARMLESS_CHANGE
-        },
+        hints: ToolHints { is_destructive: true, is_idempotent: false, is_open_world: true, ..CHANGE },
         run: |session, arguments| change::set_spam(session, arguments, false),
     },
     ToolSpec {
@@ -199,7 +190,7 @@ pub(super) const TOOLS: [ToolSpec; 16] = [
             let words = format!("The note, at most {MAX_NOTE} characters");
             vec![("id", text("Complete id of the submission")), ("text", text(&words))]
         },
-        hints: HARMLESS_CHANGE,
+        hints: CHANGE,
         run: change::note,
     },
 ];

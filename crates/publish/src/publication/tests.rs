@@ -144,7 +144,7 @@ fn an_exclusion_says_why_and_how_to_publish_the_file() {
         "a.txt",
         ExclusionReason::Mode(0o100_640),
         "a.txt is not published: fewer users of this machine may read it (mode 0640) than the pages; to publish it, \
-         give the same users access to it and to the folders above it, or write `publish = [\"a.txt\"]` in [site]",
+         give all who may read the pages access to it and to the folders above it, or write `publish = [\"a.txt\"]` in [site]",
     );
 }
 

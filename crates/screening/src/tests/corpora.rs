@@ -26,11 +26,11 @@ impl Text {
     }
 
     /// The lesson as the operator teaches it after the text was screened without learned evidence.
-    fn lesson(&self, teaching: LessonKind) -> Option<Lesson> {
+    fn lesson(&self, kind: LessonKind) -> Option<Lesson> {
         let entry = self.entry();
         let points = self.judge(None).text_points();
         let tokens = lesson_tokens(&TokenizedText::new(&entry), points, &self.options.lexicon, &KEY)?;
-        Some(Lesson { teaching, age: Duration::ZERO, tokens })
+        Some(Lesson { kind, age: Duration::ZERO, tokens })
     }
 }
 

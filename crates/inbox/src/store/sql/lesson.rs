@@ -35,8 +35,8 @@ const READABLE: &str = "SELECT id, form, definition, fields, reasons, sender, ot
          suspicious, withheld FROM submission WHERE sealed IS NULL";
 
 /// Converts the kind of a lesson to the number in the column `teaching`.
-fn encode_kind(teaching: LessonKind) -> i64 {
-    match teaching {
+fn encode_kind(kind: LessonKind) -> i64 {
+    match kind {
         LessonKind::Honest => 0,
         LessonKind::Spam => 1,
         LessonKind::WeakHonest => 2,
@@ -48,7 +48,7 @@ fn encode_kind(teaching: LessonKind) -> i64 {
 fn decode_kind(number: i64) -> Result<LessonKind, StoreError> {
     [LessonKind::Honest, LessonKind::Spam, LessonKind::WeakHonest]
         .into_iter()
-        .find(|teaching| encode_kind(*teaching) == number)
+        .find(|kind| encode_kind(*kind) == number)
         .ok_or(StoreError::Damaged("the kind of a lesson is unknown"))
 }
 
@@ -297,7 +297,7 @@ impl InboxReader {
                 Tokens::from_bytes(&tokens).ok_or(StoreError::Damaged("a lesson's tokens are not valid"))?;
             let taught_at: Timestamp = row.get("taught_at")?;
             let age = now.duration_since(taught_at).try_into().unwrap_or_default();
-            Ok(Lesson { teaching: decode_kind(row.get("teaching")?)?, age, tokens })
+            Ok(Lesson { kind: decode_kind(row.get("teaching")?)?, age, tokens })
         };
         let lessons = self.sql.query(select, &[])?.iter().map(read).collect::<Result<_, StoreError>>()?;
         Ok(Some(Lessons { version, lessons, key }))

@@ -50,7 +50,7 @@ fn honest(number: usize) -> String {
 
 fn lessons(fixture: &Fixture) -> Vec<LessonKind> {
     let lessons = fixture.reader().lessons(None, now()).unwrap().unwrap();
-    lessons.lessons.iter().map(|lesson| lesson.teaching).collect()
+    lessons.lessons.iter().map(|lesson| lesson.kind).collect()
 }
 
 #[test]
