@@ -8,6 +8,7 @@ use std::ops::Range;
 use comrak::Arena;
 use comrak::nodes::{Node, NodeMath, NodeValue, Sourcepos};
 use comrak::options::Options;
+use memchr::memchr;
 
 use crate::source::{SourceText, parse_document};
 use frontdesk_typeset::math;
@@ -27,9 +28,9 @@ const MAX_ROUNDS: usize = 8;
 pub fn parse<'a>(arena: &'a Arena<'a>, body: &str, options: &Options<'_>) -> Node<'a> {
     let mut root = parse_document(arena, body, options);
     let source = SourceText::new(body);
-    let Some(stand_in) = STAND_INS.map(char::from).find(|c| body.contains('$') && !body.contains(*c)) else {
-        return root;
-    };
+    let is_unused = |stand_in: &u8| memchr(*stand_in, body.as_bytes()).is_none();
+    let stand_in = memchr(b'$', body.as_bytes()).and_then(|_| STAND_INS.into_iter().find(is_unused));
+    let Some(stand_in) = stand_in.map(char::from) else { return root };
     let mut masked = String::new();
     let mut opaque = None;
     for round in 1..=MAX_ROUNDS {

@@ -8,6 +8,7 @@ pub mod heading_anchors;
 pub mod quotes;
 pub mod raw_html;
 pub mod source;
+pub mod word_count;
 
 use comrak::options::Options;
 

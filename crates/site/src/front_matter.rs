@@ -625,8 +625,12 @@ impl FrontMatterReader<'_> {
 /// beginning of a line, also in `[key]` and `key.other`, and compares as [`is_same_key`] does. `None` if no
 /// line sets it.
 pub(super) fn line_of_key<'a>(mut lines: impl Iterator<Item = &'a str>, key: &str) -> Option<usize> {
+    let first = letters_of_key(key).next();
     let at = lines.position(|line| {
         let line = line.trim_start_matches(['"', '\'', '[']);
+        if letters_of_key(line).next() != first {
+            return false;
+        }
         let before = |(end, _): (usize, _)| line[..end].trim_end().trim_end_matches(['"', '\'']);
         line.match_indices([':', '=', ']', '.']).map(before).any(|written| is_same_key(written, key))
     })?;
@@ -636,10 +640,12 @@ pub(super) fn line_of_key<'a>(mut lines: impl Iterator<Item = &'a str>, key: &st
 
 /// Whether two keys are equal apart from case, `_` and `-`: `publish_date` is `publishDate`.
 fn is_same_key(a: &str, b: &str) -> bool {
-    fn letters(key: &str) -> impl Iterator<Item = u8> {
-        key.bytes().filter(|byte| !b"_-".contains(byte)).map(|byte| byte.to_ascii_lowercase())
-    }
-    letters(a).eq(letters(b))
+    letters_of_key(a).eq(letters_of_key(b))
+}
+
+/// The bytes of a key in lower case, without `_` and `-`.
+fn letters_of_key(key: &str) -> impl Iterator<Item = u8> {
+    key.bytes().filter(|byte| !b"_-".contains(byte)).map(|byte| byte.to_ascii_lowercase())
 }
 
 fn has_errors(faults: &[Fault]) -> bool {

@@ -26,6 +26,7 @@ use frontdesk_markdown::raw_html::{
     has_markdown_as_text, show_unclosed_html,
 };
 use frontdesk_markdown::source::{SourceText, find_definition, format_destination, shown_lines};
+use frontdesk_markdown::word_count::count_words;
 use frontdesk_process::hash_maps::{HashMap, HashSet};
 use frontdesk_process::panics::{self, Panic, Part};
 use frontdesk_site_rules::content_origins::{AllowedOrigin, any_permits};
@@ -215,7 +216,7 @@ impl RenderedBody {
         let shown = panics::catch(Part::Content, || comments::remove_all(source, &parser_options()));
         let source = &*shown.unwrap_or_default();
         let warning = BodyWarning { line: first_line, message, hint: REPORT_DEFECT };
-        let words = source.split_whitespace().count();
+        let words = count_words(source);
         Self {
             html: format!("<pre>{}</pre>\n", escape_html(source.trim())),
             markdown: source.to_owned(),
@@ -307,7 +308,7 @@ impl<'a> BodyRenderer<'a, '_> {
 
     /// Counts words, and warns about the syntax of other Markdown programs.
     fn process_text(&mut self, text: &str, position: Sourcepos) {
-        self.rendered.facts.words += text.split_whitespace().count();
+        self.rendered.facts.words += count_words(text);
         if let Some((message, hint)) = foreign_syntax::find(text, &self.source, position) {
             self.warn(position, message, hint);
         }
@@ -374,7 +375,7 @@ impl<'a> BodyRenderer<'a, '_> {
     /// prices or of names such as `$HOME/$USER`.
     fn render_formula(&mut self, node: Node<'a>, math: &NodeMath, position: Sourcepos) {
         let value = if dollars::is_text(&self.source, math, position) {
-            self.rendered.facts.words += math.literal.split_whitespace().count();
+            self.rendered.facts.words += count_words(&math.literal);
             NodeValue::Text(format!("${}$", math.literal).into())
         } else {
             NodeValue::Raw(self.formula_html(&math.literal, math.display_math, position))

@@ -11,6 +11,7 @@ use std::time::{Duration, SystemTime};
 
 use blake3::Hash;
 use jiff::civil::Date;
+use memchr::memchr;
 
 use super::file::{Blob, is_served_from_disk};
 use super::path::{self, encode};
@@ -77,7 +78,11 @@ impl SourceFile {
 
 /// Ends each line with LF. As in CommonMark, a line may end with LF, CR or CR LF.
 fn normalize_line_ends(text: String) -> String {
-    if text.contains('\r') { text.replace("\r\n", "\n").replace('\r', "\n") } else { text }
+    if memchr(b'\r', text.as_bytes()).is_some() {
+        text.replace("\r\n", "\n").replace('\r', "\n")
+    } else {
+        text
+    }
 }
 
 type FileSignature = ([u64; 3], [i64; 4]);

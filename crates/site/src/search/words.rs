@@ -46,14 +46,28 @@ pub(super) fn for_each_word(text: &str, mut found: impl FnMut(WordHash, &str)) {
     }
 }
 
+/// ASCII letters, in lower case, and digits by their bytes; 0 for all other bytes.
+const WORD_BYTES: [u8; 256] = {
+    let mut table = [0; 256];
+    let mut byte = 0u8;
+    while byte < 128 {
+        if byte.is_ascii_alphanumeric() {
+            table[byte as usize] = byte.to_ascii_lowercase();
+        }
+        byte += 1;
+    }
+    table
+};
+
 /// The length and the hash of the ASCII letters and digits at the beginning of a text.
 fn read_ascii_word(text: &[u8]) -> (usize, WordHash) {
     let mut hash = EMPTY;
     for (length, byte) in text.iter().enumerate() {
-        if !byte.is_ascii_alphanumeric() {
+        let lower = WORD_BYTES[usize::from(*byte)];
+        if lower == 0 {
             return (length, hash);
         }
-        hash = add_to_hash(hash, byte.to_ascii_lowercase());
+        hash = add_to_hash(hash, lower);
     }
     (text.len(), hash)
 }
