@@ -129,7 +129,8 @@ impl Header<'_> {
         }
     }
 
-    /// `Ok(None)` means that no identity matches; an error means that a stanza is invalid.
+    /// Returns the file key of a stanza that matches an identity, and does not check further stanzas.
+    /// `Ok(None)` means that none matches; an error means that a stanza is invalid.
     fn unwrap_file_key(&self, identities: &[PrivateKey]) -> Result<Option<FileKey>, Unspecified> {
         for identity in identities {
             for stanza in &self.stanzas {
