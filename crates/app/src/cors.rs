@@ -17,8 +17,9 @@ use super::response::{HttpResponse, text, with_header};
 pub struct PageOrigin(String);
 
 impl PageOrigin {
-    /// Parses an exact origin, and normalizes it. The error says what is wrong with the text, which it calls
-    /// "it".
+    /// Parses an exact origin: ASCII, any scheme except `file`, and no path, not even `/`. Normalizes case
+    /// and IPv6 addresses, and removes default ports. The error says what is wrong with the text, which it
+    /// calls "it".
     pub fn parse(text: &str) -> Result<Self, String> {
         if text.contains('*') || text == "null" {
             return Err("each origin must be named exactly".to_owned());

@@ -60,7 +60,7 @@ impl LiveReload {
         Self { state: watch::Sender::new(state), phase, waiting: AtomicUsize::new(0) }
     }
 
-    /// Publishes that the site was replaced, and the warnings of the new site.
+    /// Publishes that the site was replaced, and the warnings of the new site. Clears the errors.
     pub fn publish_site(&self, warnings: &[impl Serialize]) {
         self.state.send_modify(|state| {
             let version = state.version + 1;

@@ -227,8 +227,8 @@ impl PageViews {
     }
 
     /// Counts a view, and the site that referred to it, unless the client is the canary. Allocates memory
-    /// only for values that the worker has not seen recently. Waits only while the counts are being
-    /// collected.
+    /// only for values that the worker has not seen recently. Waits only while the counts are being collected
+    /// or, if the worker's table is full, while another worker empties its own.
     pub(super) fn record(&self, view: &PageView<'_>) {
         let own = &mut *lock(&self.own);
         let agent =
@@ -335,7 +335,8 @@ impl UnstoredCounts {
         }
     }
 
-    /// Stores the counts, oldest day first. After a failure, stops and keeps the remaining counts.
+    /// Stores the counts, oldest day first. After a failure, stops and keeps the remaining counts. Logs the
+    /// failure, unless it is the same as the last one, and the first success after it.
     async fn store(&mut self, store: &Store) {
         while let Some(mut entry) = self.days.first_entry() {
             let mut counts = entry.get().to_counts();

@@ -220,10 +220,11 @@ impl FormRequest<'_> {
         Ok(Posted { content: Content::Html(posted), length, _charge: charge })
     }
 
-    /// Stores one submission; `rate` is the used share of the source's quota. On success, the submission is
-    /// on stable storage, and a channel has confirmed it if the form is one of `confirmed_forms`. After an
-    /// error other than [`FormRefusal::NotConfirmed`], no part of it is stored. Ignores an invalid signature
-    /// of an agent.
+    /// Counts the bytes of a valid submission towards the source's byte limit, and then stores it. `rate` is
+    /// the used share of the source's quota. On success, the submission is on stable storage, and a channel
+    /// has confirmed it if the form is one of `confirmed_forms`. After an error other than
+    /// [`FormRefusal::NotConfirmed`], it is not stored (see `Store::append`). Ignores an invalid signature of
+    /// an agent.
     async fn accept(&self, source: Source, rate: Rate, posted: &Posted) -> Result<(), FormRefusal> {
         let Self { app, snapshot, form, head, .. } = *self;
         let ParsedForm { entry, extras, lead } = posted.parse(form)?;

@@ -189,8 +189,9 @@ impl DirectoryFetch {
         }
     }
 
-    /// Fetches the directory's keys, which [`Drop`] then stores. Logs a warning if the fetch fails, takes
-    /// longer than [`LONGEST_FETCH`], or finds no usable key.
+    /// Fetches the directory's keys, with which [`Drop`] replaces the old ones, even if there are none; a
+    /// failed fetch replaces nothing. Logs a warning if the fetch fails, takes longer than
+    /// [`LONGEST_FETCH`], or finds no usable key.
     async fn fetch_keys(&mut self, client: Arc<FetchClient>) {
         let directory = self.directory.name();
         panics::inject("agent-key", &directory);

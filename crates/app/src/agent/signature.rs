@@ -70,8 +70,8 @@ pub fn is_signed(headers: &HeaderMap) -> bool {
 }
 
 impl Claim {
-    /// Parses the signature with this label and computes the bytes that it signs. The signature must cover
-    /// the host and, if the request has it, `Signature-Agent`.
+    /// Parses the signature with this label and computes the bytes that it signs. The signature must have
+    /// `keyid`, `created` and `expires`, and cover the host and, if the request has it, `Signature-Agent`.
     fn parse(
         head: &Parts,
         origin: &SiteOrigin,
