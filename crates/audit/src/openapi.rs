@@ -183,8 +183,8 @@ impl OpenApi {
         self.rejects_empty(schema, &mut { MAX_SCHEMAS })
     }
 
-    /// Whether an object without properties violates the schema, its `allOf`, or every part of its `oneOf`
-    /// and `anyOf`. False once `budget` is 0, and if the schema has a default.
+    /// Whether the schema, its `allOf`, or every part of its `oneOf` and `anyOf` requires a property that has
+    /// no default and is not only for responses. False once `budget` is 0, and if the schema has a default.
     fn rejects_empty(&self, schema: &Value, budget: &mut usize) -> bool {
         let mut parts = Vec::new();
         self.collect_parts(schema, &mut parts, budget);

@@ -93,7 +93,7 @@ pub(crate) const SCRIPT: &str = "script[src]:not([nomodule]):is(:not([type]), [t
 /// Requests at most [`MAX_ASSETS`] of the first stylesheet, script and image of the first page that are files
 /// of this site and that `robots.txt` permits. Skips `disabled` stylesheets, `nomodule` scripts, data blocks
 /// (HTML §4.12.1), and URLs that are empty or those of the page itself, which are placeholders. Uses HEAD,
-/// and GET if HEAD fails. Requests only one if the budget is low.
+/// and GET if that shows an [`Asset::failure`]. Requests only one if the budget is low.
 async fn ask_for_assets(client: &Client, first_requests: &FirstRequests) -> Vec<Asset> {
     let page = &first_requests.pages[0];
     let known = [

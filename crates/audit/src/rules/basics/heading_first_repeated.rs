@@ -20,7 +20,7 @@ pub(super) static RULE: Rule = Rule {
 };
 
 /// Reports each readable page with more than one `<h1>` that is not hidden; in `<main>` only, if that has
-/// one.
+/// any, hidden or not.
 fn check(survey: &Survey, findings: &mut Findings) {
     for page in survey.readable_pages() {
         // An `<h1>` outside of `<main>`, such as the name of the site, does no harm.

@@ -56,8 +56,8 @@ const READERS: [&str; 9] =
 const ORDERS: [&str; 4] = ["must", "always", "never", "should"];
 
 /// Reports the first instruction for agents that the HTML of a compared page lacks; otherwise, as advice,
-/// much other text that it lacks, unless the page has a form. Reads only sentences and raw HTML of the
-/// Markdown, and ignores notices. Skips Markdown that is another text ([`Comparison::is_other_text`]).
+/// much other text that it lacks, unless the page has a form. Reads only sentences and blocks of raw HTML of
+/// the Markdown, and ignores notices. Skips Markdown that is another text ([`Comparison::is_other_text`]).
 fn check(survey: &Survey, findings: &mut Findings) {
     for comparison in Comparison::all(survey).iter().filter(|comparison| !comparison.is_other_text()) {
         let visible = visible(comparison.page);

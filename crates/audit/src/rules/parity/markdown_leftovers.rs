@@ -70,8 +70,8 @@ fn check(survey: &Survey, findings: &mut Findings) {
     }
 }
 
-/// The first mark of a template language in a paragraph, and its name. Containers, imports and exports
-/// count only at the start of the paragraph.
+/// A mark of a template language in a paragraph, not always the first, and its name. Containers, imports and
+/// exports count only at the start of the paragraph.
 fn template_tag(text: &str) -> Option<(&'static str, &'static str)> {
     let marks = [
         ("{{<", "a shortcode"),
