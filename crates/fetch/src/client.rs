@@ -301,8 +301,9 @@ impl FetchClient {
         Err(failure)
     }
 
-    /// Sends a request over HTTP/1.1, and reads the response. If hyper rejects the response or its header is
-    /// late, returns what [`read_response`](super::read_response) finds in the bytes that have arrived.
+    /// Sends a request over HTTP/1.1, and reads the response. A body that is late, too long or cut off is no
+    /// error, but not whole. If hyper rejects the response or its header is late, returns what
+    /// [`read_response`](super::read_response) finds in the bytes that have arrived, or else an error.
     async fn send_request_over<S>(
         &self,
         stream: S,
