@@ -26,7 +26,8 @@ pub struct Mailbox<'a> {
 }
 
 impl<'a> Mailbox<'a> {
-    /// Parses all of `text` as `Local-part "@" ( Domain / address-literal )`.
+    /// Parses all of `text` as `Local-part "@" ( Domain / address-literal )`. `None` for other texts, and if
+    /// the text or one of its parts is longer than [`MAX_MAILBOX`], [`MAX_LOCAL`] or [`MAX_DOMAIN`] permits.
     pub fn parse(text: &'a str) -> Option<Mailbox<'a>> {
         if text.len() > MAX_MAILBOX {
             return None;

@@ -103,7 +103,7 @@ impl PostedForm {
 
     /// Decodes names and values in an encoding, and values that are UTF-8 as such. The result is not readable
     /// if a name, or the value of a field or of the honeypot, is invalid. The source of the lead is always
-    /// UTF-8, or counts as empty.
+    /// UTF-8, or counts as empty. Of repeated fields, the last that is filled in counts; choices add up.
     fn decode_as(form: &'static Form, pairs: &Pairs<'_>, encoding: &'static Encoding) -> PostedForm {
         let (values, extras, lead) = Default::default();
         let mut posted = PostedForm { form, values, extras, lead, is_readable: true, has_file: false };

@@ -140,8 +140,9 @@ pub fn folded(text: &str) -> impl Iterator<Item = char> + '_ {
     plain.default_case_fold().filter(is_letter).flat_map(plain_letters).nfc()
 }
 
-/// Replaces special letters by plain ones, such as `æ` by `ae`, and apostrophes, the marks of Hebrew (geresh
-/// and gershayim), dashes, slashes and decimal digits by those of ASCII. Returns other characters unchanged.
+/// Replaces special letters by plain ones, such as `æ` by `ae`, variants of Arabic letters by one of them,
+/// and apostrophes, the marks of Hebrew (geresh and gershayim), dashes, slashes and decimal digits by those
+/// of ASCII. Returns other characters unchanged.
 fn plain_letters(c: char) -> impl Iterator<Item = char> {
     let (first, second) = match c {
         'æ' => ('a', Some('e')),
