@@ -20,8 +20,8 @@ pub(super) static RULE: Rule = Rule {
     check,
 };
 
-/// Reports one finding for all 200 responses whose body is not the gzip that it is said to be, at the URL of
-/// the first: one setting of the server causes every wrong `Content-Encoding`.
+/// Reports one finding for all 200 responses whose body arrived completely and is said to be gzip, but cannot
+/// be decoded to its end. Names the URL of the first: one setting of the server usually causes all.
 fn check(survey: &Survey, findings: &mut Findings) {
     let untrue: Vec<_> = survey
         .exchanges

@@ -28,8 +28,9 @@ pub(super) static RULE: Rule = Rule {
     check,
 };
 
-/// Reports each page whose body is not whole, unless it is too long or is not gzip at all. Advice if a
-/// compressed page has its end, and not fewer bytes than `Content-Length` says.
+/// Reports each page whose body is not whole, unless it is too long, or arrived completely but cannot be
+/// decoded (`encoding-untrue`). Advice if a compressed page has its end, and not fewer bytes than
+/// `Content-Length` says.
 fn check(survey: &Survey, findings: &mut Findings) {
     for page in &survey.first_requests.pages {
         let response = page.response();

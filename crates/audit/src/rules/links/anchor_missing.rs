@@ -23,8 +23,8 @@ pub(super) static RULE: Rule = Rule {
     check,
 };
 
-/// Reports one finding for each readable page: how many fragments of its own links lack a target, and the
-/// first in alphabetical order.
+/// Reports one finding for each readable page: how many fragments of links in the content ([`fragments`])
+/// lack a target, and the first in alphabetical order.
 fn check(survey: &Survey, findings: &mut Findings) {
     for page in survey.readable_pages() {
         let ids = anchors(page);

@@ -25,8 +25,8 @@ pub(super) static RULE: Rule = Rule {
     check,
 };
 
-/// Reports each page whose canonical URL is on another host, or has `http` although the page has `https`. A
-/// private copy may name the host of the public site.
+/// Reports each page whose canonical URL is on another host (apart from `www.`), or has `http` although the
+/// page has `https`. A private copy may name the host of the public site.
 fn check(survey: &Survey, findings: &mut Findings) {
     let production = production_host(survey);
     for page in &survey.first_requests.pages {
