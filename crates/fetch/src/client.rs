@@ -259,7 +259,7 @@ impl FetchClient {
         response.map_err(|error| FetchError { is_sent: true, ..error })
     }
 
-    /// Performs the TLS handshake. The certificate must be valid for the URL's host.
+    /// Performs the TLS handshake, in which `config` verifies the certificate for the URL's host.
     async fn start_tls(
         &self,
         url: &Url,
@@ -355,7 +355,7 @@ impl FetchClient {
 }
 
 /// A client configuration for TLS 1.2 and 1.3 that trusts the public authorities and `extra_roots`, also if a
-/// server has one of these as its own certificate. ALPN is not set.
+/// server has one of the latter as its own certificate, which may then contain no name. ALPN is not set.
 pub fn tls_config(extra_roots: Option<&ExtraRoots>) -> Result<ClientConfig, String> {
     let mut roots: RootCertStore = webpki_roots::TLS_SERVER_ROOTS.iter().cloned().collect();
     let trusted = extra_roots.map(|roots| roots.0.clone()).unwrap_or_default();
