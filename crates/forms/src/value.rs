@@ -294,8 +294,8 @@ pub(crate) fn check_list(field: &Field, texts: &[String]) -> Result<Option<Field
 
 /// Checks the value of a field whose JSON type is a string. Telephone numbers and web addresses get their
 /// normal form, and an option the spelling of the definition; other texts are not changed. `None` if the text
-/// is blank and not required. A blank text that is too long or, in a single line, has a control character is
-/// still an error.
+/// is blank and not required. A blank text that is too long or, in a field of [`FieldKind::Text`], has a
+/// control character is still an error.
 pub(crate) fn check_string(field: &Field, text: String) -> Result<Option<FieldValue>, Vec<Problem>> {
     let mut problems = Vec::new();
     // A string never has more characters than bytes, so most values need no counting.
