@@ -47,8 +47,8 @@ pub fn gzip_size_after(context: &[u8], bytes: &[u8]) -> usize {
     if matches!(end, Ok(flate2::Status::StreamEnd)) { output.len() } else { bytes.len() }
 }
 
-/// Compresses `bytes`. `None` for identity, or if the encoder fails, which cannot happen when it writes to
-/// memory.
+/// Compresses `bytes`; the result may be longer. `None` for identity, or if the encoder fails, which cannot
+/// happen when it writes to memory.
 pub fn encode(encoding: Encoding, bytes: &[u8], effort: Effort) -> Option<Vec<u8>> {
     // For a 28 KB page, gzip and zstd gain little above the quick levels. Brotli compresses it to 6.7 KB in
     // 0.4 ms at the quick level, and to 5.9 KB in 22 ms at its highest level, which is too slow for a server

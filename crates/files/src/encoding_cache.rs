@@ -123,7 +123,8 @@ pub fn encode_strongly(file: &File) -> Encoded {
     })
 }
 
-/// The bytes of a cache file for the body with the hash `content`: each encoding is preceded by its length.
+/// The bytes of a cache file for the body with the hash `content`: each encoding is preceded by its length,
+/// and [`NOT_WORTH_SENDING`] stands for a missing one.
 fn serialize_encodings(content: Hash, encoded: &Encoded) -> Vec<u8> {
     let mut text = Vec::new();
     for encoded in encoded {
