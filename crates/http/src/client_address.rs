@@ -63,8 +63,9 @@ pub fn client_ip(peer: Peer, headers: &HeaderMap, proxies: &[Network], header: F
     reported.unwrap_or(peer.address)
 }
 
-/// The client's address as reported by a peer, which the caller must have found to be trusted
-/// ([`client_ip`]). `None` if the peer does not report one, or if the right-most hop cannot be parsed.
+/// The client's address as reported by a peer, which the caller must have found to be trusted: chosen among
+/// the hops as [`client_ip`] describes. `None` if the peer reports none, or if the right-most hop cannot be
+/// parsed.
 pub fn forwarded_client(headers: &HeaderMap, proxies: &[Network], header: ForwardedHeader) -> Option<IpAddr> {
     let mut client = None;
     // Lines with the same name form one list, in order (RFC 9110 §5.3).

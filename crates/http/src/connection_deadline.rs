@@ -84,7 +84,8 @@ impl LastWaker {
     }
 }
 
-/// Runs `connection` until it ends. Returns `None` when `deadline()`, which may change, has passed.
+/// Runs `connection` until it ends. Returns `None` when `deadline()` has passed. The deadline may change, but
+/// an earlier one counts only from the next wake-up on.
 pub(super) async fn run_until_deadline<F: Future>(
     deadline: impl Fn() -> Instant,
     connection: Pin<&mut F>,

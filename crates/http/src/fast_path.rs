@@ -101,9 +101,10 @@ impl<H: PublicHandler> FastPathConn<'_, H> {
         }
     }
 
-    /// Serves the requests that have arrived, then reads more. Ends when a read or a write has to wait, after
-    /// [`RESPONSES_PER_TURN`] responses, at a request that hyper must serve (such as an incomplete one), or
-    /// when the connection ends. Bytes that it does not serve stay in `self.unserved`, or are handed over.
+    /// Serves the requests that have arrived, then reads more, or closes if `is_closing` is set. Ends when a
+    /// read or a write has to wait, after [`RESPONSES_PER_TURN`] responses, at a request that hyper must
+    /// serve (such as an incomplete one, or any after the drain has begun), or when the connection ends.
+    /// Bytes that it does not serve stay in `self.unserved`, or are handed over.
     fn poll_requests<S: ResponseStream>(
         &mut self,
         cx: &mut Context<'_>,

@@ -85,9 +85,9 @@ async fn serve_fast_path<H: PublicHandler, S: ResponseStream>(
     })
 }
 
-/// Serves all further requests with hyper, until the connection ends, misses a deadline, or the server stops.
-/// In that last case, a request in progress is completed first. Responses after the start of the drain have
-/// `Connection: close`.
+/// Serves all further requests with hyper, until the connection ends, misses a deadline (which is counted),
+/// or the server stops. In that last case, a request in progress is completed first. Responses after the
+/// start of the drain have `Connection: close`.
 async fn serve_hyper<H: PublicHandler, S: AsyncRead + AsyncWrite + Unpin>(
     conn: ConnContext<'_, H>,
     stream: S,

@@ -190,7 +190,8 @@ struct Private<H: Handler> {
 impl<H: Handler> Private<H> {
     /// Performs the TLS handshake of a new connection if the listener has a `name`, then serves requests
     /// until the connection ends. If the handshake fails or the client does not request that name, closes the
-    /// connection without a log entry. A connection from a public socket also ends when that socket drops it.
+    /// connection without a log entry; a plain-text request first gets [`Refusal::PlainText`]. A connection
+    /// from a public socket also ends when that socket drops it.
     async fn serve(self, incoming: Incoming, name: Option<&PrivateName>) {
         match (incoming, name) {
             (Incoming::New(stream, peer), None) => {

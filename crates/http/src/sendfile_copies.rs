@@ -152,7 +152,7 @@ impl State {
         Some(copy)
     }
 
-    /// Appends a body to the current file, which is created if there is none.
+    /// Writes a body at the next page boundary of the current file, which is created if there is none.
     fn append(&mut self, body: &Bytes, folder: Option<&Path>) -> io::Result<FileBody> {
         if self.segment.is_none() {
             self.segment = Some(Segment { file: Arc::new(create_file(folder)?), used: 0 });

@@ -33,8 +33,9 @@ const PROXY_IDLE: Duration = Duration::from_secs(75);
 
 /// Serves a connection until it ends, a deadline passes or the server stops. With
 /// [`Options::proxy_protocol`](super::Options::proxy_protocol), first reads the header of a trusted proxy,
-/// and counts the connection for the client that the header names. Closes the connection if the header is
-/// late or invalid, or if the client is at a limit.
+/// and counts the connection for the client that the header names; if it names none, ignores forwarding
+/// headers. Closes the connection if the header is late or invalid, or if the client is at a limit. Without
+/// such a header, a trusted proxy may be idle for at least [`PROXY_IDLE`].
 pub(super) async fn serve<H: PublicHandler>(
     worker: &Worker<H>,
     AcceptedConn { scheme, stream, mut peer, mut permit }: AcceptedConn,
@@ -128,8 +129,8 @@ impl<H: PublicHandler> ConnContext<'_, H> {
     }
 
     /// Performs the TLS handshake, then serves the protocol that ALPN has selected. Passes on a connection
-    /// for the private name instead. Counts failed handshakes. Closes the connection at once if the server
-    /// has no TLS.
+    /// for the private name instead. Counts failed handshakes, and answers plain HTTP with
+    /// [`Refusal::PlainText`]. Closes the connection at once if the server has no TLS.
     async fn serve_tls(self, stream: TcpStream) {
         let Some(tls) = &self.worker.server.tls else { return };
         let private = self.worker.server.private_name.as_deref();
@@ -170,9 +171,9 @@ impl<H: PublicHandler> ConnContext<'_, H> {
         }
     }
 
-    /// Passes a connection for the private name to its handler's thread, or closes it if too many wait. Until
-    /// it ends, it counts towards the limits of the public sockets, which may close it like any other. Ends
-    /// it at shutdown.
+    /// Passes a connection for the private name to its handler's thread, or closes it if too many wait or
+    /// that thread has ended. Until it ends, it counts towards the limits of the public sockets, which may
+    /// close it like any other. Ends it at shutdown.
     async fn pass_on(mut self, stream: Box<TlsConn>) {
         let Some(name) = &self.worker.server.private_name else { return };
         let _charge = self.slot.charge(cost::TLS + cost::HTTP1);

@@ -248,7 +248,8 @@ impl Listener {
     }
 }
 
-/// Accepts a connection, and makes its descriptor non-blocking. Fails at once if none is waiting.
+/// Accepts a connection, and makes its descriptor non-blocking. The peer on a Unix socket is [`Peer::LOCAL`].
+/// Fails at once if none is waiting, because `socket` is non-blocking.
 fn accept_nonblocking(socket: &socket2::Socket) -> io::Result<(TcpStream, Peer)> {
     let flags = SocketFlags::NONBLOCK | SocketFlags::CLOEXEC;
     let (socket, address) = rustix::net::acceptfrom_with(socket, flags)?;

@@ -267,7 +267,8 @@ async fn handshake<'a>(
     }
 }
 
-/// The configuration for all handshakes except ACME validations.
+/// The configuration for all handshakes except ACME validations. Permits resumption with session tickets, but
+/// no early data.
 fn server_config(
     certificates: Arc<CurrentCertificate>,
     protocols: &[&[u8]],
@@ -284,7 +285,7 @@ fn server_config(
 
 /// Reads the header of a plain-text HTTP request on a TLS socket, up to [`MAX_PLAIN_REQUEST`] bytes, responds
 /// and closes the connection, at the latest [`REFUSAL_LINGER`] after the response. `request` was already read
-/// from the stream. Fails if the response cannot be sent.
+/// from the stream. Fails if the request cannot be read or the response cannot be sent.
 async fn refuse_plain_text(
     response: Response<ResponseBody>,
     mut request: BytesMut,

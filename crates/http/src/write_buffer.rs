@@ -41,7 +41,8 @@ struct BufferedStream<S> {
 }
 
 impl<S: AsyncWrite + Unpin> BufferedStream<S> {
-    /// Appends `slices` to the collected bytes if they fit. Otherwise, changes nothing and returns false.
+    /// Appends `slices`, which have `length` bytes together, to the collected bytes if they fit. Otherwise,
+    /// changes nothing and returns false.
     fn collect(&mut self, slices: &[IoSlice<'_>], length: usize) -> bool {
         if self.unsent.len() + length > CAPACITY {
             return false;

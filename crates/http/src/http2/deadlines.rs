@@ -101,7 +101,8 @@ impl Deadlines {
         self.begun
     }
 
-    /// Records that the response is ready, with a body of `length` bytes.
+    /// Records that the response to the request with the number `exchange` is ready, with a body of `length`
+    /// bytes, and starts the deadline for reading it.
     pub(super) fn answer_began(&mut self, exchange: u64, length: u64, now: Instant) {
         if self.sending.unsent() == 0 {
             self.sending = SendProgress::new(now, 0);

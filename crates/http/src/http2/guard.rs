@@ -82,7 +82,7 @@ impl Guard {
     }
 }
 
-/// How many units a frame adds to the bucket.
+/// How many units a frame adds to the bucket. Zero for DATA that is long, or that ends its stream.
 fn cost_of(frame: Frame) -> u32 {
     let has = |flag| frame.flags & flag != 0;
     match frame.kind {

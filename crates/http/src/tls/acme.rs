@@ -291,7 +291,8 @@ impl Client {
         Ok(())
     }
 
-    /// Orders a certificate. Returns its private key and its chain as PEM.
+    /// Orders a certificate, and creates the account first if there is none. Returns the certificate's new
+    /// private key and its chain as PEM.
     async fn order(&self) -> Result<String, OrderError> {
         panics::inject("acme", "");
         let account = self.load_or_create_account().await?;

@@ -185,7 +185,7 @@ fn pem_rule(error: &pem::Error) -> &'static str {
     }
 }
 
-/// The validity of a certificate (RFC 5280 §4.1.2.5). The TLS library checks the rest of the certificate.
+/// The validity of a DER certificate (RFC 5280 §4.1.2.5). The TLS library checks the rest of the certificate.
 fn validity_period(certificate: &[u8]) -> der::Result<(Timestamp, Timestamp)> {
     let certificate = AnyRef::from_der(certificate)?;
     let tbs_certificate = AnyRef::decode(&mut SliceReader::new(certificate.value())?)?;

@@ -37,7 +37,7 @@ pub fn check_private_certificate(
     check_source(source, domain, "`inbox.domain`", now)
 }
 
-/// Checks a certificate source for the host that the key `host_key` configures.
+/// Checks a certificate source like [`check_certificate`], for the host that the key `host_key` configures.
 fn check_source(source: &CertificateSource, host: &str, host_key: &str, now: Timestamp) -> Vec<TlsFinding> {
     let mut findings = Vec::new();
     let mut add = |is_error, key, message: String, hint| {

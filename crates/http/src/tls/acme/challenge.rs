@@ -45,7 +45,8 @@ impl ResolvesServerCert for Challenges {
     }
 }
 
-/// A self-signed certificate for `name` with the acmeIdentifier extension (RFC 8737 §3).
+/// A self-signed certificate for `name` with the acmeIdentifier extension (RFC 8737 §3), which contains
+/// `digest`. Fails unless that has 32 bytes.
 fn self_signed(name: &str, digest: &[u8]) -> Result<CertifiedKey, Box<dyn std::error::Error>> {
     let digest: &[u8; 32] = digest.try_into()?;
     let mut parameters = CertificateParams::new([name.to_owned()])?;
