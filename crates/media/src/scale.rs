@@ -59,8 +59,9 @@ fn damaged(error: impl std::fmt::Display) -> ScaleError {
     ScaleError::Damaged(error.to_string())
 }
 
-/// Scales a JPEG. The decoder already scales it by a fraction, see [`decoder_target`]. Keeps the color
-/// profile and drops other metadata.
+/// Applies the Exif orientation of a JPEG, and scales it to each width. The decoder already scales it by a
+/// fraction, see [`decoder_target`]. Keeps the color profile and drops other metadata. Fails for CMYK, for 16
+/// bits, and above [`MAX_PIXELS`] ([`MAX_PROGRESSIVE_PIXELS`] if progressive).
 fn scale_jpeg(source: &[u8], widths: &[u32]) -> Result<Vec<Vec<u8>>, ScaleError> {
     let header = size::read_jpeg(source).ok_or_else(|| damaged("its header ends early"))?;
     let (max, refusal) = if header.is_progressive {
@@ -128,8 +129,9 @@ fn decoder_target(stored: ImageSize, target: ImageSize) -> (u16, u16) {
     }
 }
 
-/// Scales a PNG. Keeps the color profile, and the chunks about gamma and chromaticities; drops other
-/// metadata. Fails for animated and HDR images.
+/// Scales a PNG to each width. Keeps the color profile, and the chunks about gamma and chromaticities; drops
+/// other metadata. Fails for animated and HDR images, and above [`MAX_PIXELS`]. The results have 8 bits for
+/// each channel and no palette.
 fn scale_png(source: &[u8], widths: &[u32]) -> Result<Vec<Vec<u8>>, ScaleError> {
     let mut decoder = png::Decoder::new(Cursor::new(source));
     decoder.set_transformations(png::Transformations::normalize_to_color8());

@@ -5,7 +5,8 @@ const MAX_HEADER: usize = 64 << 10;
 
 /// Width and height in CSS pixels: the attributes of the root element, completed from its `viewBox` (SVG 2
 /// §8.3). Lengths in percent or in another unit than pixels count as missing. `None` if the attributes and
-/// the `viewBox` together do not state two positive sides.
+/// the `viewBox` together do not state two positive sides, or if the root's start tag is not within
+/// [`MAX_HEADER`] bytes.
 pub(crate) fn read_size(bytes: &[u8]) -> Option<(f64, f64)> {
     let header = String::from_utf8_lossy(&bytes[..bytes.len().min(MAX_HEADER)]);
     let root = root_tag(&header)?;
