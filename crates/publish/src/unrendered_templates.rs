@@ -29,7 +29,8 @@ pub fn find_template_syntax(written: &str, shown: &str) -> Option<TemplateSyntax
 }
 
 /// The template syntax in a Markdown text outside of YAML front matter, code blocks and code spans. Includes
-/// front matter in TOML, and code blocks that are directives.
+/// front matter in TOML, and code blocks that are directives. Front matter or a code block that is not closed
+/// reaches to the end of the text.
 fn template_syntax(text: &str) -> Vec<TemplateSyntax> {
     let mut found = Vec::new();
     let mut lines = text.lines().zip(1..).peekable();

@@ -220,8 +220,8 @@ fn is_base64(byte: u8) -> bool {
     byte.is_ascii_alphanumeric() || matches!(byte, b'+' | b'/' | b'-' | b'_')
 }
 
-/// Whether the text has a key as a value: in PEM after a quote, `=` or `:`, followed by Base64, or PEM in
-/// Base64.
+/// Whether the text has a private key as a value: in PEM after a quote, `=` or `:`, followed by Base64, or
+/// PEM in Base64.
 fn contains_quoted_key(text: &[u8]) -> bool {
     let is_value = |at: usize| {
         let before = text[..at].trim_ascii_end();
@@ -242,8 +242,8 @@ fn contains_quoted_key(text: &[u8]) -> bool {
         || memmem::find_iter(text, b"LS0tLS1CRUdJTi").any(is_encoded)
 }
 
-/// Whether the text is a key in a format of its own: of WireGuard, DNSSEC, minisign, an ACME account or a
-/// JSON Web Key (RFC 7517).
+/// Whether the text has a private key in another format than PEM: of WireGuard, DNSSEC, minisign, an ACME
+/// account or a JSON Web Key (RFC 7517).
 fn is_key_record(text: &[u8]) -> bool {
     let after = |at: usize, mark: &[u8], separator: u8| {
         let rest = text[at + mark.len()..].trim_ascii_start().strip_prefix(&[separator])?;
