@@ -38,7 +38,8 @@ impl RuleIndex {
         index
     }
 
-    /// The child of a node for a segment of a pattern. Creates it if it does not exist.
+    /// The child of a node for a segment of a pattern; `None` is one with placeholders. Creates the child if
+    /// it does not exist.
     fn child(&mut self, node: usize, segment: Option<&str>) -> usize {
         let new = self.nodes.len();
         let node = &mut self.nodes[node];
