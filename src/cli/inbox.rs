@@ -336,7 +336,7 @@ pub(super) fn open_inbox(url: &DatabaseUrl) -> Result<Option<InboxReader>, Store
 }
 
 /// Opens the inbox and runs the command. If there is no inbox yet, prints a note and runs the command without
-/// one.
+/// one. Panics for [`InboxCommand::Open`], which [`run`] handles.
 fn execute(command: &InboxCommand, console: &mut Console<'_>) -> anyhow::Result<ExitCode> {
     console.inbox = open_inbox(console.url)?.map(Rc::new);
     if console.inbox.is_none() {

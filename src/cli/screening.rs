@@ -250,8 +250,9 @@ fn fault(path: &Path, line: usize, what: &str) -> anyhow::Error {
     )
 }
 
-/// Parses a text as the server parses the form with these fields. In the contact form, a missing name or
-/// address gets a placeholder. Fails if there is no such form, or if the form refuses the text.
+/// Parses a text as the server parses the form with these fields. A text without a form is for the contact
+/// form, with placeholders for a missing name or address. Fails if there is no such form, or if the form
+/// refuses the text.
 fn to_entry(text: &Text, path: &Path, config: &Config) -> anyhow::Result<Entry> {
     let forms = &config.pages.form_set;
     let mut fields = text.fields.clone();
@@ -280,7 +281,8 @@ fn judge(entry: &Entry, learned: Option<&Learned>, options: &ScreeningOptions) -
 }
 
 /// The model learned from the inbox's lessons and the texts of `file`. Skips a text that gives no lesson.
-/// `None` if there are no lessons; a missing inbox has none. Fails if a text of `file` has no label.
+/// `None` if there are no lessons; a missing inbox has none. Fails if a text of `file` has no label, or if
+/// [`to_entry`] fails for it.
 fn read_lessons(config: &Config, file: Option<&Path>) -> anyhow::Result<Option<Learned>> {
     let options = &config.intake.screening;
     let stored = match InboxReader::open(config.store.url.clone()) {

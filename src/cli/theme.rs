@@ -11,9 +11,9 @@ use frontdesk_config::FILE_NAME;
 use frontdesk_site::BUILT_IN_THEME;
 use frontdesk_site::fault::closest;
 
-/// Copies the named files into the site; lists all names if `names` is empty. Fails if `site` has no
-/// configuration file, and at the first name that the theme does not have or that the site already has; files
-/// before it stay copied.
+/// Copies the named files of the built-in theme to `theme` in the site; lists all names if `names` is empty.
+/// Fails if `site` has no configuration file, and at the first name that the theme does not have or that the
+/// site already has; files before it stay copied.
 pub(super) fn run(site: &Path, names: &[String]) -> anyhow::Result<ExitCode> {
     if !site.join(FILE_NAME).exists() {
         return Err(with_hint(

@@ -114,8 +114,8 @@ fn shorten(url: &str, site: &str) -> String {
     }
 }
 
-/// Writes how many findings there are, how many more the baseline hides (`known`), and a hint if there are
-/// findings.
+/// Writes how many findings there are, how much was not judged, how many more findings the baseline hides
+/// (`known`), and a hint if there are findings.
 pub(super) fn write_summary(report: &Report, known: usize, out: &mut dyn Write) -> io::Result<()> {
     let (broken, advice) = (report.count(Severity::Broken), report.count(Severity::Advice));
     match (broken + advice, report.not_judged.len()) {

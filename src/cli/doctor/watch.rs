@@ -26,8 +26,8 @@ use frontdesk_inbox::submission::delivery::DeliveryState;
 const INTERVAL: Duration = Duration::from_secs(2);
 
 /// Shows the state until SIGINT or SIGTERM, and reads it again every two seconds. Refreshes it in place on a
-/// terminal; otherwise prints all lines once, and then those that change. Returns failure if there was a
-/// problem at the end.
+/// terminal, and prints it again at the end; otherwise prints all lines once, and then those that change.
+/// Returns failure if there was a problem at the end.
 pub(super) fn run(config: &Config) -> anyhow::Result<ExitCode> {
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
     let (mut interrupt, mut terminate) = {

@@ -24,8 +24,8 @@ pub(super) fn headers(layout: &ExportLayout) -> String {
     text
 }
 
-/// Renders `_redirects`: one line `/from /to 308` for each path that redirects, then `rules`: the lines of
-/// redirects with placeholders or query parameters.
+/// Renders `_redirects`: one line such as `/from /to 308` for each path that redirects, then `rules`: the
+/// lines of redirects with placeholders or query parameters.
 pub(super) fn redirects(layout: &ExportLayout, rules: &[String]) -> String {
     let mut text = String::from("# Written by `frontdesk export`.\n");
     for (path, content) in &layout.urls {

@@ -306,7 +306,8 @@ fn removed_endpoint(layout: &ExportLayout) -> Option<&RecordedResponse> {
 }
 
 /// Maps the kind of response to the value of a header. The default is the value for the file. With nginx's
-/// own errors (`trouble`), `Cache-Control` is `no-store`, and headers about the content are left out.
+/// own errors (`trouble`), `Cache-Control` is `no-store`, and headers about the content are left out. A 304
+/// has no `Content-Type`.
 fn header_map(layout: &ExportLayout, header: &str) -> NginxMap {
     fn not_acceptable(content: &UrlContent) -> Option<&RecordedResponse> {
         match content {

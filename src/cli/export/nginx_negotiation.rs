@@ -78,8 +78,8 @@ fn parameters() -> String {
     format!(r"{OWS}(?:;(?!{OWS}q{OWS}=){})*+", rest_of_parameter())
 }
 
-/// Maps the field value in `source`, followed by ten digits, to the greatest weight that it gives to `name`.
-/// If no list member is `name`, the weight is `otherwise`.
+/// Maps the field value in `source`, followed by ten digits, to the greatest weight that it gives to `name`:
+/// at least four digits, such as `0500` for 0.5. If no list member is `name`, the weight is `otherwise`.
 fn weight_map(source: &str, variable: &str, name: &str, otherwise: &str) -> NginxMap {
     let member = format!("{}{OWS}{name}{}", earlier_members(), parameters());
     let q = format!(";{OWS}q{OWS}={OWS}");

@@ -132,7 +132,8 @@ impl IdentityOption {
 }
 
 impl SelectionOptions {
-    /// The filter for the database, without the limit and the words of a search.
+    /// The filter for the database, without the limit and the words of a search. Fails if an incomplete id in
+    /// `--before` does not match exactly one submission.
     fn filter(&self, reader: &InboxReader, now: &Zoned) -> anyhow::Result<Filter> {
         // A complete id is valid even if its submission has been removed.
         let resolve = |id: &str| -> anyhow::Result<Uuid> {

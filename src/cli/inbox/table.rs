@@ -72,8 +72,9 @@ fn titles(zone: &TimeZone) -> [&'static str; 6] {
     ["ID", received, "FORM", "STATUS", "E-MAIL", "DETAILS"]
 }
 
-/// Writes a table that is at most `width` columns wide, unless the minimum widths need more. Writes nothing
-/// if there are no submissions. Returns the number of submissions.
+/// Writes a table that is at most `width` columns wide, or wider if the first four columns, which are not
+/// cut, leave less than the minimum widths of the others. Writes nothing if there are no submissions, or if
+/// one cannot be read. Returns the number of submissions.
 pub(super) fn write(
     submissions: &mut dyn Iterator<Item = anyhow::Result<Submission>>,
     zone: &TimeZone,

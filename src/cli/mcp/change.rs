@@ -98,8 +98,8 @@ pub(super) fn release(session: &McpSession, arguments: &mut ToolArguments) -> Re
 }
 
 /// Makes the waiting and parked deliveries of submissions due now, or only those to `channel`, and switches
-/// their channels on. Without `channel`, also requeues submissions that could not be processed. Fails if
-/// `channel` is not configured.
+/// their channels on; `channel` even if there are none. Without `channel`, also requeues submissions that
+/// could not be processed. Fails if `channel` is not configured.
 pub(super) fn retry(session: &McpSession, arguments: &mut ToolArguments) -> Result<Value, ToolError> {
     let ids = arguments.ids("ids", MAX_IDS)?;
     let channel = arguments.word("channel", MAX_WORDS)?;

@@ -25,6 +25,7 @@ pub(super) struct HangUps {
 }
 
 impl HangUps {
+    /// Catches SIGHUP from now on, and records whether standard error is a terminal.
     pub(super) fn catch() -> io::Result<Self> {
         let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
         let has_terminal = io::stderr().is_terminal() && !hang_up_is_ignored();
@@ -39,7 +40,7 @@ impl HangUps {
 /// Handles signals in a separate thread. The first SIGTERM or SIGINT starts draining, the next one ends the
 /// drain, and another one exits at once with code 1; without a drain (`server.drain`), the first one stops
 /// the server, and the next one exits at once. SIGHUP reloads, or counts as SIGTERM if the server's terminal
-/// was closed. Returns a receiver of the shutdown's phase.
+/// was closed. SIGXFSZ is ignored. Returns a receiver of the shutdown's phase.
 pub(super) fn install_signal_handlers(
     hang_ups: HangUps,
     reload: Sender<ReloadReason>,
