@@ -169,8 +169,8 @@ impl Converter<'_> {
         }
     }
 
-    /// Appends a poem as paragraphs. Keeps the line breaks, except in the text of elements inside it; a blank
-    /// line begins the next paragraph.
+    /// Appends a poem as paragraphs. Keeps the line breaks, except in the text of elements inside it, but not
+    /// the indentation; a blank line begins the next paragraph.
     fn append_verse(&self, id: NodeId, out: &mut Vec<Block>) {
         let mut inline = Inline::default();
         for child in self.dom.children(id) {

@@ -48,8 +48,8 @@ pub(super) fn count_page_letters(dom: &Dom, limit: usize) -> usize {
 }
 
 /// Removes scripts, styles and other elements that browsers never show, except the TeX of formulas; in an
-/// `<svg>`, only scripts. Replaces each `<noscript>` with its fallback, and the texts that
-/// [`text_corrections`] corrects.
+/// `<svg>`, only scripts. Replaces or drops each `<noscript>` ([`show_fallbacks`]), and corrects texts
+/// ([`text_corrections`]).
 pub(super) fn remove_invisible(dom: &mut Dom, root: NodeId, is_article: bool) {
     let invisible = dom.outermost(root, |id| match dom.tag(id) {
         Tag::Style | Tag::Template | Tag::Head | Tag::Link | Tag::Meta | Tag::Title => {

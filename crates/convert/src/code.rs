@@ -206,11 +206,11 @@ fn is_code_table(dom: &Dom, id: NodeId) -> bool {
 }
 
 /// Reads the text of a code block without line numbers, prompts, buttons and zero-width characters, and notes
-/// the elements that this leaves out ([`Rule::NotCode`]). Images become their alternative texts. If CSS
-/// marks lines as added or removed, each line begins with a sign or a space. Removes the blank lines that
+/// the elements that this leaves out ([`Rule::NotCode`]). Images become their alternative texts. If CSS marks
+/// lines as added or removed, each line begins with a sign or a space. Removes the blank lines that
 /// highlighters add around the code; of a plain `<pre><code>`, only one line break at the end. Except in a
 /// `<pre>`, in Doxygen's fragments and in pasted code ([`is_pasted_code`]), also trims the first and the last
-/// line.
+/// line. White space in a `<div>` with line breaks collapses ([`text_with_breaks`]).
 pub(super) fn code_text(dom: &Dom, root: NodeId) -> String {
     // CodeMirror puts a title and other elements around the code, so read only the code.
     let editor = dom.descendants(root).find(|&d| dom.has_class(d, "cm-content"));
@@ -533,8 +533,8 @@ fn brush(settings: &str) -> Option<&str> {
 }
 
 /// The language that the attributes or the classes of one element name. A class without a prefix must be a
-/// known language, and follow the class of a highlighter or be on a highlighter's, a `<pre>` or a `<code>`
-/// element.
+/// known language, and follow the class of a highlighter or be on a highlighter's, a diagram's, a `<pre>` or
+/// a `<code>` element.
 fn element_language(dom: &Dom, id: NodeId) -> Option<String> {
     let is_code = matches!(dom.tag(id), Tag::Pre | Tag::Code);
     let attributes = ["data-language", "data-lang", "data-code-lang", "data-enlighter-language", "language"];
@@ -614,7 +614,7 @@ fn normalize_language(name: &str) -> Option<String> {
     (is_word && !is_plain && name.len() <= 30).then_some(name)
 }
 
-/// Whether a class without a prefix such as `language-` is the name of a language.
+/// Whether a class without a prefix such as `language-` is, ignoring case, one of the languages listed here.
 #[rustfmt::skip]
 fn is_known_language(class: &str) -> bool {
     matches!(class.to_ascii_lowercase().as_str(), "asm" | "awk" | "bash" | "c" | "c++" | "clojure" | "cmake" | "console" | "cpp"

@@ -58,8 +58,8 @@ pub(super) fn remove_copies(dom: &mut Dom, root: NodeId) {
 const MIN_WORDS: usize = 8;
 
 /// Whether an element repeats the table beside it for narrow screens, as price lists made with Tailwind do:
-/// classes show the one and hide the other from some width on, and all of its words and of the addresses of
-/// its links, images and media are also in the element with the table.
+/// classes show the one and hide the other from some width on, and all of its words, at least [`MIN_WORDS`],
+/// and all addresses of its links, images and media are also in the element with the table.
 fn is_narrow_variant(dom: &Dom, id: NodeId) -> bool {
     let is_hidden = |class: &str| {
         let bootstrap = || class.strip_prefix("d-")?.strip_suffix("-none");
@@ -134,7 +134,7 @@ fn has_theme(dom: &Dom, id: NodeId, marks: &[&str]) -> bool {
 }
 
 /// Whether a utility class of Tailwind, such as `md:table-cell`, or of Bootstrap, such as `d-md-flex`, shows
-/// an otherwise hidden element on wide screens.
+/// an element from some width of the screen on.
 pub(super) fn is_shown_on_wide_screens(class: &str) -> bool {
     const DISPLAYS: [&str; 12] = [
         "block",

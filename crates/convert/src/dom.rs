@@ -45,11 +45,12 @@ macro_rules! tags {
         pub(super) enum Tag { $($block,)* $($other,)* Other, Text, Document, Ignored }
 
         impl Tag {
+            /// The tag of an element name in lower case; `Other` if the converter does not distinguish it.
+            /// Obsolete names, such as `xmp`, have the tag of an element that browsers show in the same way.
             pub(super) fn from_name(name: &str) -> Self {
                 match name {
                     $($block_name => Self::$block,)*
                     $($name => Self::$other,)*
-                    // Browsers show these obsolete elements like `<pre>` and `<ul>`.
                     "listing" | "plaintext" | "xmp" => Self::Pre,
                     "dir" => Self::Ul,
                     _ => Self::Other,

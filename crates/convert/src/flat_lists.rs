@@ -148,8 +148,9 @@ fn quarter_inches(length: &str) -> Option<u8> {
     (0..u8::MAX).find(|&count| quarters < f64::from(count) + 0.5)
 }
 
-/// Reads a list whose items have levels or kinds of their own, a list of one level, or one of several lists
-/// with one item each. `None` for other lists, and if a list contains anything but items.
+/// Reads a list whose items name their levels or kinds, or whose class names its level, as in Google Docs, or
+/// a list with one item that continues another one ([`is_continued`]) or is continued. `None` for other
+/// lists, and if a list contains anything but items.
 fn read_flat_list(dom: &Dom, list: NodeId) -> Option<Vec<FlatItem>> {
     let suffix =
         |class: &str, prefix: &str| class.strip_prefix(prefix)?.rsplit('-').next()?.parse::<usize>().ok();

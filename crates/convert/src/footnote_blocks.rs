@@ -44,7 +44,8 @@ pub(super) fn divide_notes(dom: &mut Dom, targets: &BTreeMap<String, NodeId>) ->
 }
 
 /// The first node of each note in `parent`, the node after the note, and its number. `numbers` has the
-/// children with the targets of the notes.
+/// children with the targets of the notes. The last note ends at the first block after its target, unless
+/// another note contains a block.
 fn divide<'a>(
     dom: &Dom,
     parent: NodeId,

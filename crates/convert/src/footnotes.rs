@@ -204,10 +204,10 @@ fn drop_incomplete_lists(dom: &Dom, found: &mut Found, lists_with_links_back: &H
     found.references.retain(|_, note| !is_dropped(*note));
 }
 
-/// Finds footnotes without links, whose references are superscript numbers. The note is a block that begins
-/// with the same superscript number, a note in an `<aside>` ([`notes_in_asides`]), a paragraph that follows
-/// the last `<hr>` and begins with the number, or, if a class marks the number as a reference, an element
-/// with an id such as `fn1`. Finds nothing on pages without a note 1.
+/// Finds footnotes without links, whose references are superscript numbers. The note is a later block that
+/// begins with the same superscript number, a note in an `<aside>` ([`notes_in_asides`]), a paragraph that
+/// follows the last `<hr>` and begins with the number, or, if a class marks the number as a reference, an
+/// element with an id such as `fn1`. Finds nothing on pages without a note 1.
 fn find_unlinked_notes(dom: &Dom, root: NodeId, ids: &Ids) -> Found {
     let mut found = Found::default();
     let mut references: Vec<(NodeId, String)> = Vec::new();

@@ -188,7 +188,8 @@ impl Inline {
         self.stack.pop();
     }
 
-    /// Writes the closing syntax of the innermost element whose opening syntax has been written.
+    /// Writes the closing syntax of the innermost element whose opening syntax has been written. There must
+    /// be one; it stays on the stack.
     fn write_closing(&mut self) {
         if self.stack[self.written - 1] != Open::Nothing {
             self.write_raw(After::Closing);
@@ -443,7 +444,8 @@ impl Inline {
         Some((found, is_joined.then(mark)))
     }
 
-    /// Whether the character at `at` needs a backslash so that it is not read as Markdown syntax.
+    /// Whether the character at `at` needs a backslash so that it is not read as Markdown syntax. `is_end`
+    /// says that nothing follows `text`.
     fn needs_backslash(&self, text: &str, at: usize, is_in_link: bool, is_end: bool) -> bool {
         let next = text[at + 1..].chars().next();
         let before = text[..at].chars().next_back();

@@ -210,7 +210,8 @@ pub const COUNTED_LETTERS: usize = 1000;
 /// HTML whose start has no tag such as `<html>` or `<main>` is a fragment, unless [`Options::main`] is set:
 /// all of it is converted, except for hidden elements and navigation, without detection of the main content,
 /// title or metadata. The title of a page becomes its first-level heading if the content has none. Adds a
-/// link to the target of a `<meta>` redirect, unless the Markdown already links to it.
+/// link to the target of a `<meta>` redirect, unless the Markdown already links to it. Leaves out what
+/// exceeds a limit ([`Converted::is_truncated`]).
 pub fn convert(html: &str, options: &Options) -> Converted {
     let mut dom = parse::parse(html);
     let url = options.url.as_ref();

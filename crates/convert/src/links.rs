@@ -44,8 +44,9 @@ fn redirect_target(link: &str) -> Option<String> {
 /// Schemes of addresses that run a script or embed data.
 const HARMFUL_SCHEMES: [&str; 4] = ["javascript", "data", "blob", "vbscript"];
 
-/// Escapes the characters in an address that would break the destination of a Markdown link, and those that
-/// renderers encode.
+/// Percent-encodes the characters in an address that renderers encode or that would break the destination of
+/// a Markdown link. Writes `\` before all parentheses if they are unbalanced, and `&amp;` for the `&` of a
+/// character reference.
 fn escape_destination(link: &str) -> String {
     let mut depth = 0_i32;
     let is_balanced = link.bytes().all(|b| {

@@ -408,8 +408,9 @@ const MAX_LABEL: usize = 12;
 
 /// Removes what is not content even inside the main region: navigation, lists of the page's own sections
 /// below a heading for them, the title of such a list in a `<nav>`, permalinks, the numbers of the cells of
-/// notebooks and buttons that copy. Keeps a `<nav>` that contains a paragraph of text (`holds_paragraph`) or
-/// a tab, that is a panel, or that has neither links nor buttons. A fragment keeps the lists.
+/// notebooks, buttons that copy and controls of scripts ([`is_script_control`]). Keeps a `<nav>` that
+/// contains a paragraph of text (`holds_paragraph`) or a tab, that is a panel, or that has neither links nor
+/// buttons. A fragment keeps the lists.
 pub(super) fn remove_navigation(dom: &mut Dom, root: NodeId, is_fragment: bool) {
     // Computed when first needed, because most pages need none of these values.
     let (measures, panels, tabs) = (OnceCell::new(), OnceCell::new(), OnceCell::new());
@@ -512,8 +513,8 @@ const CONTENTS: &[&str] = &[
     "оглавление", "зміст", "目次", "目录", "目錄", "목차",
 ];
 
-/// Moves `nodes` into a new element in the place of the first one, and returns that element. Returns a single
-/// node itself, without moving it.
+/// Moves `nodes` into a new element in the place of the first one, and returns that element. A node inside an
+/// earlier one stays in it. Returns a single node itself, without moving it.
 fn move_to_one_element(dom: &mut Dom, nodes: &[NodeId]) -> NodeId {
     if let [only] = nodes {
         return *only;

@@ -40,8 +40,8 @@ fn mark_tables_of_javadoc(dom: &mut Dom, root: NodeId) {
     }
 }
 
-/// Gives the parts of tables below `root` the tags that LaTeXML uses where a table is no part of a paragraph,
-/// and the cells their `colspan` and `rowspan`.
+/// Gives the `<span>` elements of LaTeXML's tables in paragraphs the tags of `<table>` and its parts, and
+/// their `colspan` and `rowspan`.
 fn mark_tables_of_latexml(dom: &mut Dom, root: NodeId) {
     let part = |id| {
         let has = |class| dom.has_class(id, class);

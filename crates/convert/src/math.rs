@@ -212,8 +212,8 @@ fn read_image(dom: &Dom, id: NodeId) -> Option<Formula> {
     Some(Formula { tex: clean_tex(&tex)?, is_display: dom.has_class(id, "ql-img-displayed-equation") })
 }
 
-/// The TeX in the address of an image that CodeCogs, Google Charts, WordPress.com or Zhihu draws. `None` for
-/// other addresses.
+/// The TeX in the address of an image that CodeCogs, Google Charts, WordPress.com or Zhihu draws; only that
+/// in the first 4000 bytes. `None` for other addresses.
 fn tex_in_address(address: &str) -> Option<String> {
     let (page, query) = clip(address, 4000).split_once('?')?;
     let decode = |query: &str, name: &str| {

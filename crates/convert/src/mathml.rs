@@ -109,8 +109,8 @@ const MATRIX_END: &str = "\\end{matrix}";
 /// The TeX command for a fraction without a line. Its two operands follow.
 const STACK: &str = "\\genfrac{}{}{0pt}{}";
 
-/// Joins the parts of a row and collapses white space. A matrix or a stack between brackets becomes the TeX
-/// command that includes these brackets.
+/// Joins the parts of a row and collapses white space. A matrix or a fraction without a line between brackets
+/// becomes the TeX command that includes these brackets.
 fn join_row(parts: &[String]) -> String {
     let mut out = String::new();
     let mut rest = parts;
@@ -129,8 +129,8 @@ fn join_row(parts: &[String]) -> String {
     collapse(&out)
 }
 
-/// The TeX of a matrix or a stack with the brackets around it; `None` for other operands and brackets, and
-/// for a matrix that contains another one.
+/// The TeX of a matrix or a fraction without a line, with the brackets around it; `None` for other operands
+/// and brackets, and for a matrix that contains another one.
 fn enclose(open: &str, body: &str, close: &str) -> Option<String> {
     if let Some(operands) = body.strip_prefix(STACK) {
         let is_binomial = open == "(" && close == ")" && is_pair_of_groups(operands);
@@ -251,7 +251,7 @@ fn is_zero(length: &str) -> bool {
     number.parse() == Ok(0.0_f32)
 }
 
-/// The TeX command for a `mathvariant` that gives a letter another meaning.
+/// The TeX command for the `mathvariant` `bold`, `double-struck`, `script` or `fraktur`.
 fn variant_command(variant: &str) -> Option<&'static str> {
     Some(match variant {
         "bold" => "mathbf",
@@ -262,7 +262,7 @@ fn variant_command(variant: &str) -> Option<&'static str> {
     })
 }
 
-/// Escapes the characters of a formula that are TeX syntax.
+/// Escapes the characters of a formula that are TeX syntax. `~` becomes `\sim`, and `^` becomes `\hat{}`.
 fn escape(text: &str) -> String {
     escape_with(text, |c| match c {
         '\\' => Some("\\backslash "),

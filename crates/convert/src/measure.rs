@@ -32,7 +32,7 @@ impl Index<NodeId> for Measures {
     }
 }
 
-/// Measures `root` and all nodes below it; the measures of other nodes are 0.
+/// Measures the text of `root` and of all nodes below it; the measures of other nodes are 0.
 pub(super) fn measure_elements(dom: &Dom, root: NodeId) -> Measures {
     let mut measures = vec![Measure::default(); dom.node_count()];
     let order: Vec<NodeId> = dom.subtree(root).collect();

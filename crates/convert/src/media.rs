@@ -91,8 +91,9 @@ fn is_repeated_beside(dom: &Dom, id: NodeId, alt: &str) -> bool {
 }
 
 /// The address of an image: from an attribute in [`LAZY_SOURCES`], else from `src`, else the largest in
-/// `srcset` or in the first `<source>` of its `<picture>`, else, without a `src`, from another attribute for
-/// lazy loading. Ignores placeholders; a `src` that may be one comes last.
+/// `srcset` or in the first `<source>` of its `<picture>`, else from [`other_lazy_source`], if `src` is
+/// missing or may be a placeholder. Such a `src`, or one with a class such as `lazy`, comes last. Ignores
+/// known placeholders ([`is_placeholder_image`]).
 fn image_source(dom: &Dom, id: NodeId) -> Option<String> {
     let plain = dom.first_attribute(id, &["src"]).filter(|s| !is_placeholder_image(s));
     let mut lazy = LAZY_SOURCES.iter().filter_map(|name| dom.first_attribute(id, &[name]));

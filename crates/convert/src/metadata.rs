@@ -506,8 +506,9 @@ fn find_only_work<'i>(items: &'i [Value], page_title: Option<&str>) -> Option<&'
     (is_about && !items.iter().any(is_article)).then_some(only)
 }
 
-/// The top-level items of the JSON-LD in a page, or those of its `@graph`, each followed by its main entity.
-/// A list of several main entities does not count. Skips invalid JSON, except as `parse_json` repairs it.
+/// The top-level items of the JSON-LD in a page, or those of its `@graph`, each followed by its main entity,
+/// which is taken out of it. A list of several main entities does not count. Skips invalid JSON, except as
+/// `parse_json` repairs it.
 pub(super) fn read_structured_data(dom: &Dom) -> impl Iterator<Item = Value> {
     let is_script = |&id: &NodeId| {
         dom.tag(id) == Tag::Script

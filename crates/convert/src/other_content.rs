@@ -34,8 +34,9 @@ pub(super) fn has_other_content(dom: &Dom, body: NodeId, region: NodeId) -> bool
     is_part && text > 0 && text * 10 >= size || prose > size
 }
 
-/// Whether an element usually surrounds content: a header, a footer, navigation, a form, a dialog, an element
-/// beside the content, or one with a class or an id for these, for comments or for recommendations.
+/// Whether an element usually surrounds content: a header or a footer (outside of articles and sections),
+/// navigation, a form, a dialog, an alert, an element beside the content, or one with a class or an id for
+/// these, for comments or for recommendations.
 fn is_surrounding(dom: &Dom, id: NodeId) -> bool {
     use Tag::{Aside, Dialog, Footer, Form, Header, Nav, Search};
     const ROLES: [&str; 9] = [

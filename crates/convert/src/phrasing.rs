@@ -108,7 +108,7 @@ impl<'a> Converter<'a> {
     }
 
     /// Converts the content of a table cell to one line of inline Markdown. Line breaks become `<br>`. A cell
-    /// without text shows the label, or else the check mark or cross, of a symbol in it.
+    /// without text shows the label, or else the check mark or cross, of a symbol among its first ten nodes.
     pub(super) fn cell_line(&self, id: NodeId) -> String {
         let mut inline = Inline::for_cell();
         self.write_inline_children(id, &mut inline);
@@ -181,10 +181,10 @@ impl<'a> Converter<'a> {
         }
     }
 
-    /// Writes an element whose meaning is not in its text: a check mark or a cross at the start of an item,
-    /// an image by its role or in AMP, a checkbox in a cell, a disabled one elsewhere, or a control with a
-    /// fixed text (for a field, as code). Leaves out the names of symbols in fonts, and in articles the
-    /// `<input>` buttons. Returns `false` for other elements.
+    /// Writes an element whose meaning is not in its text: a check mark or a cross at the start of an item or
+    /// a paragraph, an image by its role or in AMP, outside of forms a checkbox in a cell or a disabled one
+    /// outside of items, or a control with a fixed text (for a field, as code). Leaves out the names of
+    /// symbols in fonts, and in articles the `<input>` buttons. Returns `false` for other elements.
     fn write_symbol(&self, id: NodeId, out: &mut Inline) -> bool {
         let dom = self.dom;
         // A checkbox that visitors cannot change is written, and so is any in a table cell. Elsewhere, one in
@@ -515,7 +515,7 @@ impl<'a> Converter<'a> {
             && (!links::shows_symbol(dom, id) || is_arrow())
     }
 
-    /// Writes code as code spans, divided at line breaks and at links.
+    /// Writes code as code spans, divided at each `<br>` and, outside of links, at links. Drops images.
     fn write_code_span(&self, id: NodeId, out: &mut Inline) {
         let dom = self.dom;
         // A Markdown code span cannot contain links, so links divide the code.

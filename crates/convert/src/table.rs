@@ -319,7 +319,7 @@ fn span(dom: &Dom, cell: NodeId, name: &str) -> Option<usize> {
 
 /// Converts rows to a Markdown table, with `convert` for each cell. Fills the rest of each span with empty
 /// cells, within the limits on spans and columns. Drops the cells beyond [`MAX_COLUMNS`], rows without text,
-/// and columns that only a wide span has. `None` if all cells are empty.
+/// and empty columns at the end if they are more than seven eighths. `None` if all cells are empty.
 pub(super) fn fill_grid(
     dom: &Dom,
     rows: &[NodeId],
@@ -385,7 +385,8 @@ pub(super) fn fill_grid(
     Some(MarkdownTable { alignments, rows: texts })
 }
 
-/// The alignment of a cell, from its style, or else its `align` attribute, or else its classes.
+/// The alignment of a cell, from its style, or else its `align` attribute, or else its first class that
+/// begins with `text-` or `has-text-align-`.
 fn cell_alignment(dom: &Dom, cell: NodeId) -> Alignment {
     let value = dom.style(cell, "text-align").or_else(|| dom.attribute(cell, "align"));
     let class =

@@ -201,7 +201,7 @@ fn is_number(text: &str) -> bool {
             .all(|c| c.is_ascii_digit() || matches!(c, '.' | ','))
 }
 
-/// Shows the separators that Asciidoctor draws with an icon between a menu and its items.
+/// Writes `›` for the separators that Asciidoctor draws with an icon between a menu and its items.
 pub(super) fn show_separators_of_menus(dom: &mut Dom, root: NodeId) {
     let is_part = |id| dom.has_class_in(id, &["menu", "submenu", "menuitem"]);
     let is_separator = |&id: &NodeId| {

@@ -83,11 +83,12 @@ impl Titles {
     }
 
     /// Chooses the title of the page, whose main region is below `root`: the first declared title, without
-    /// the name of the site, that is more than this name. Except on the home page, a title in `<meta>` counts
-    /// only if it agrees with `<title>` or with the heading, because many sites declare the same one on all
-    /// pages. If there is no title, the first-level heading or first heading in the region, but on the home
-    /// page, the name of the site takes precedence. If the page declares no title, only a first-level heading
-    /// counts. `None` if there is neither. See [`super::Options::has_common_title`] for `is_shared`.
+    /// the name of the site, that is more than this name. Except on the home page, and where `<title>` is
+    /// missing or only this name, a title in `<meta>` counts only if it agrees with `<title>` or with the
+    /// heading, because many sites declare the same one on all pages. If there is no title, the first-level
+    /// heading or first heading in the region, but on the home page, the name of the site takes precedence.
+    /// If the page declares no title, only a first-level heading counts. `None` if there is neither. See
+    /// [`super::Options::has_common_title`] for `is_shared`.
     pub(super) fn choose(&self, dom: &Dom, root: NodeId, is_home: bool, is_shared: bool) -> Option<String> {
         let is_title = |&id: &NodeId| dom.is_heading(id) && (is_home || !self.is_logo(dom, id));
         let texts = dom.descendants(root).filter(is_title).filter_map(|id| {
