@@ -43,7 +43,7 @@ pub(super) enum FollowUp {
 impl WorkChange {
     /// Returns the change named `action`. `None` if that is unknown, if its `note_id` is missing or invalid,
     /// or if its `day` is missing. A missing `note` is empty. A missing or empty `assignee` removes the
-    /// assignee, and an empty `day` removes the follow-up.
+    /// assignee, and an empty `day` removes the follow-up; [`Self::make`] refuses an invalid one.
     pub(super) fn parse(action: &str, fields: &Pairs) -> Option<Self> {
         let text = || fields.get("note").unwrap_or_default().to_owned();
         let note = || Uuid::try_parse(fields.get("note_id")?).ok();

@@ -22,8 +22,9 @@ use frontdesk_screening::verdict::ScreeningReason;
 /// columns are [`EXPORT_COLUMNS`], each field of the built-in forms and of `definitions`, [`LEAD_COLUMNS`]
 /// and, with `all`, the repeats, the source, the result of screening, the agent, the time of confirmation,
 /// and the annotations and notes that `reader` finds. Other fields of a submission are left out. Only the
-/// time of arrival and the days of notes are in `zone`; the other times are in UTC.
-/// For a terminal, leaves out the mark and makes control characters visible. Stops at the first error.
+/// time of arrival and the days of notes are in `zone`; the other times are in UTC. Puts `'` before texts
+/// that a spreadsheet would evaluate as formulas. For a terminal, leaves out the mark and makes control
+/// characters visible. Stops at the first error.
 pub fn write<E: From<std::io::Error>>(
     submissions: &mut dyn Iterator<Item = Result<Submission, E>>,
     reader: Option<&InboxReader>,

@@ -57,8 +57,8 @@ fn gzip(bytes: &[u8]) -> Vec<u8> {
     written.unwrap_or_default()
 }
 
-/// The response with the asset at this path, compressed if the client accepts gzip. `None` if there is no
-/// asset.
+/// The response with the asset at this path, compressed if the client accepts gzip by name, not by `*`.
+/// `None` if there is no asset.
 pub(super) fn asset(path: &str, headers: &HeaderMap) -> Option<Reply> {
     let [style, script, icon] = &*ASSETS;
     let asset = match path {

@@ -61,7 +61,7 @@ pub(super) struct ListQuery {
 
 impl ListQuery {
     /// Reads the decoded parameters of a URL. If a name is repeated, the last value counts, even if it is
-    /// invalid. Shortens the search text to `MAX_TEXT` bytes.
+    /// invalid. Trims the search text, and shortens it to `MAX_TEXT` bytes.
     pub(super) fn from_pairs<'a>(pairs: impl IntoIterator<Item = (&'a str, &'a str)>) -> ListQuery {
         let mut query = ListQuery::default();
         for (name, value) in pairs {

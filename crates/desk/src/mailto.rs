@@ -33,7 +33,8 @@ enum Part {
 impl ReplyTemplate {
     /// Parses a text with the placeholders `{quote}`, `{site}` and the names of fields for which `is_field`
     /// returns true; spaces around a name do not matter. `{{` and `}}` stand for braces. The error says what
-    /// is wrong, such as more than `MAX_REPLY_TEXT` bytes or `MAX_PLACEHOLDERS` placeholders.
+    /// is wrong, such as more than `MAX_REPLY_TEXT` bytes, encoded for a link, or `MAX_PLACEHOLDERS`
+    /// placeholders.
     pub fn parse(text: &str, is_field: impl Fn(&str) -> bool) -> Result<ReplyTemplate, String> {
         let mut parts = Vec::new();
         let mut literal = String::new();

@@ -42,7 +42,8 @@ impl TimeArgument {
     }
 }
 
-/// Parses an age such as `3d`. `None` if it is not an age, or too long to be counted in seconds.
+/// Parses an age such as `3d`: digits, then `s`, `m` (minutes), `h`, `d` or `w`. `None` if it is not an age,
+/// or too long to be counted in seconds.
 fn parse_age(text: &str) -> Option<SignedDuration> {
     let seconds = match text.chars().last()? {
         's' => 1,
