@@ -42,8 +42,9 @@ struct PoolEntry {
 
 impl LocalPool {
     /// The calling runtime's connection; with `None`, the caller must use the shared one. If the runtime has
-    /// none but calls often, opens one in the background, unless it has tried within [`RETRY_PAUSE`]. Drops a
-    /// connection that has been idle for longer than [`MAX_IDLE`].
+    /// none but calls often, opens one in the background, unless it has tried within [`RETRY_PAUSE`] or
+    /// [`MAX_CONNECTIONS`] other runtimes call. Drops a connection that has been idle for longer than
+    /// [`MAX_IDLE`].
     pub(super) fn get(
         self: &Arc<Self>,
         options: &RedisOptions,
