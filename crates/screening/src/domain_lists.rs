@@ -96,7 +96,8 @@ pub struct NotADomain(pub usize);
 
 impl Domains {
     /// Parses one domain per line, which stands for its subdomains too. `#` begins a comment. `-example.com`
-    /// excludes the domain and its subdomains from the list. Fails at the first invalid line.
+    /// excludes the domain and its subdomains from the list. Fails at the first invalid line, such as a
+    /// domain without a dot or not in ASCII.
     pub fn parse(text: &str) -> Result<Domains, NotADomain> {
         let mut domains = Domains::default();
         for (at, line) in text.lines().enumerate() {

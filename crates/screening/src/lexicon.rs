@@ -548,8 +548,9 @@ impl Words<'_> {
     }
 
     /// Adds a word. Counts a disguised word of the lexicon, and adds the word that it imitates in its place.
-    /// If that word is not significant, the disguised word must have at least two letters and four
-    /// characters. Also collects single letters, which may spell a word.
+    /// If that word is not significant ([`Tables::is_significant`]), counts the disguised one as doubtful; it
+    /// must then have at least two letters and four letters and digits. Also collects single letters, which
+    /// may spell a word.
     pub fn push(&mut self, word: &Word) {
         let lexicon = self.lexicon;
         let mut id = lexicon.find_id(word);

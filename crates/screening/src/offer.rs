@@ -84,8 +84,9 @@ impl Weights {
 
     /// Adds up the base, the points of the features, and those of the wording, whose odds are in hundredths.
     /// Ignores topics of the site's own trade, and all but the [`MAX_TOPICS`] topics with the most points.
-    /// Returns at most [`MAX_POINTS`]. Returns no points and no features if the text is not an offer: its sum
-    /// is below [`MIN_POINTS`], or neither a feature nor the wording indicates one.
+    /// Returns at most [`MAX_POINTS`], and the [`MAX_NAMED`] features with the most points. Returns no points
+    /// and no features if the text is not an offer: its sum is below [`MIN_POINTS`], or neither a feature nor
+    /// the wording indicates one.
     pub fn judge(&self, lexicon: &Lexicon, profile: &SiteProfile, wording: i32) -> Offer {
         let mut counted: Vec<(i32, FeatureId)> = Vec::new();
         let mut topics: Vec<(i32, FeatureId)> = Vec::new();

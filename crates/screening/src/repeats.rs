@@ -104,8 +104,8 @@ impl Repeats {
         u32::try_from(others[AGREEING - 1]).unwrap_or_default()
     }
 
-    /// The smallest hashes of the runs of words in a message. `None` if the message has too few words,
-    /// letters or different runs.
+    /// The smallest hashes of the runs of words in a message. Skips numbers; a link counts as a word. `None`
+    /// if the message has too few words, letters or different runs.
     fn smallest_hashes(&self, text: &[Token<'_>]) -> Option<[u64; KEPT]> {
         let mut words = 0;
         let mut letters = 0;

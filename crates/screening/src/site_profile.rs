@@ -34,7 +34,8 @@ pub struct SiteProfile {
 impl SiteProfile {
     /// Reads the texts of a site's pages: the first `MAX_TEXTS`, and the first `MAX_TEXT` bytes of each. A
     /// topic is the site's own if it has its full strength on enough pages (`TRADE_SHARE`). Counts words by
-    /// their first letters, and keeps the `MAX_WORDS` most frequent of those that occur more than once.
+    /// their first letters, and keeps the `MAX_WORDS` most frequent of those that occur more than once. The
+    /// domain stays unknown.
     pub fn read<'a>(lexicon: &Lexicon, texts: impl IntoIterator<Item = &'a str>) -> SiteProfile {
         let mut counts: HashMap<u32, usize> = HashMap::new();
         let mut pages_about: HashMap<FeatureId, usize> = HashMap::new();

@@ -31,7 +31,8 @@ pub fn sequences(text: &str) -> Vec<u16> {
     found
 }
 
-/// Calls `see` with the hash of each distinct sequence of letters in the texts.
+/// Calls `see` once with each 15-bit hash of the sequences of three to five characters in the texts. Only the
+/// first and the last character of a sequence may be a space.
 fn visit<'a>(texts: impl IntoIterator<Item = &'a str>, mut see: impl FnMut(u16)) {
     let letters = read_letters(texts);
     let mut seen = [0u64; (1 << BITS) / 64];
@@ -46,7 +47,6 @@ fn visit<'a>(texts: impl IntoIterator<Item = &'a str>, mut see: impl FnMut(u16))
     let extend = |hash: u32, c: u32| (hash.rotate_left(5) ^ c).wrapping_mul(0x9e37_79b1);
     for window in letters.windows(MAX_LENGTH) {
         let [first, second, third, fourth, fifth] = *window else { continue };
-        // Only the first and the last character of a sequence may be a space.
         if second == SPACE {
             continue;
         }
@@ -129,8 +129,8 @@ fn is_in_word(c: char) -> bool {
     !c.is_whitespace()
 }
 
-/// Appends the folded words of a text, which must have no links with a scheme. Skips words that begin with
-/// `www.`.
+/// Appends the words of a text in lower case, with `0` for each digit and a space after each word. Skips
+/// words that begin with `www.`; the text must have no links with a scheme.
 fn read_words(text: &str, letters: &mut Vec<u32>) {
     let bytes = text.as_bytes();
     let mut at = skip_address(text, 0);
