@@ -57,8 +57,8 @@ pub(crate) fn judge(response: &FetchResponse, facts: SubmissionFacts<'_>) -> Jud
     failed(Step::Form, text)
 }
 
-/// Judges a response that carries the proof, so that this inbox's server has sent it. Only 200 with an
-/// accepted token is a success.
+/// Judges a response with the proof, a header that only this inbox's servers can compute. A success only if
+/// its status is 200 and the inbox has accepted the token.
 fn judge_ours(response: &FetchResponse, facts: SubmissionFacts<'_>) -> Judgment {
     let said = error_member(&response.body).map_or_else(|| ".".to_owned(), |error| format!(": {error}"));
     let text = match response.status {
@@ -246,7 +246,8 @@ fn error_member(body: &[u8]) -> Option<String> {
     members.get("error")?.as_str().map(quoted)
 }
 
-/// Judges a request that got no response. `host` is the host name in `base_url`.
+/// Judges a request that got no response: a failure of the step in which it ended, which is [`Step::Form`]
+/// once the connection is established. `host` is the host name in `base_url`.
 pub(crate) fn judge_error(error: &FetchError, host: &str) -> Judgment {
     let cause = quoted(&error.sentence);
     match error.phase {

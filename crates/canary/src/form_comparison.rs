@@ -121,10 +121,11 @@ fn judge_missing(own: OwnForm<'_>, page: &PageContent) -> (Outcome, String) {
     ))
 }
 
-/// Judges the address and the method. A difference that the page on this server has as well is a decision of
-/// its author, and only fails if no script sends the form. A missing address is a failure if this server's
-/// page has one. If not, it is no fault if a known script of either page sends the form, a warning if another
-/// script of this server's page may send it, and otherwise a failure.
+/// Judges the address and, only if that is the form's endpoint, the method. A difference that the page on
+/// this server has as well is a decision of its author, and only fails if no script sends the form. A missing
+/// address is a failure if this server's page has one. If not, it is no fault if a known script of either
+/// page sends the form, a warning if another script of this server's page may send it, and otherwise a
+/// failure.
 fn judge_address(
     own: OwnForm<'_>,
     shown: &ShownForm,

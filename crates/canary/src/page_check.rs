@@ -136,8 +136,8 @@ impl PageCheck<'_> {
     }
 
     /// Compares a script with that of this server, byte by byte. `page` is a page that uses it. Another
-    /// version is only a warning. It is a failure if there is no response or an error status, if the response
-    /// breaks off, or if browsers do not run its media type.
+    /// version is only a warning. It is a failure if [`Self::get`] fails, if the response is incomplete or
+    /// longer than [`MAX_BYTES`], or if browsers do not run its media type.
     async fn check_script(&self, script: &str, page: &str, own: &Bytes) -> StepResult {
         let began = Instant::now();
         let fault = match self.get(script, "*/*").await {

@@ -363,9 +363,9 @@ impl Run<'_> {
         step(Step::Channel, &name, outcome, text, took)
     }
 
-    /// Waits for the run's mail in `canary.mailbox`, and removes it there. The step is skipped if no
-    /// channel has sent a mail. It fails after `limits.mailbox`, and at once if the mailbox cannot be read.
-    /// `None` if no mailbox is configured.
+    /// Waits for the run's mail in `canary.mailbox`, and removes it there. The step is skipped if no channel
+    /// has sent a mail. It fails after `limits.mailbox`, and at once if the mailbox cannot be read. `None` if
+    /// no mailbox is configured. `accepted` names the channels that have sent a mail.
     async fn check_mailbox(&self, accepted: &[String], started: SystemTime) -> Option<StepResult> {
         let path = self.options.mailbox.as_ref()?;
         let (subject, began) = (path.display().to_string(), Instant::now());
@@ -427,9 +427,9 @@ fn skipped(steps: &[Step], scheme: UrlScheme, url: &Url) -> Vec<StepResult> {
     steps.iter().filter(is_tried).map(skip).collect()
 }
 
-/// The steps of connection and TLS: failed if a submission failed there, otherwise successful. TLS is
-/// skipped after a failed connection, and left out for an `http` URL. A failed DNS step replaces both if
-/// the name did not resolve for a submission. None if no submission was sent.
+/// The steps of connection and TLS: failed if a submission failed there, otherwise successful. TLS is skipped
+/// after a failed connection, and left out for an `http` URL. A failed DNS step replaces both if the name did
+/// not resolve for a submission. Empty if no submission was sent.
 fn connection_steps(judged: &[(Judgment, &Submission)], url: &Url) -> Vec<StepResult> {
     let subject = url.host_and_port();
     let mut steps = Vec::new();

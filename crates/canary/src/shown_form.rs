@@ -121,7 +121,7 @@ impl Addresses {
         Addresses { site, base }
     }
 
-    /// Resolves an address, and drops the query of one on this site. An empty one is
+    /// Resolves an address. Keeps only the path of one on this site. An empty one is
     /// [`PageAddress::Missing`]; an invalid one is [`PageAddress::Elsewhere`], as written.
     fn resolve(&self, address: &str) -> PageAddress {
         let address = address.trim();
