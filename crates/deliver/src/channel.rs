@@ -71,7 +71,8 @@ pub enum TransportOptions {
 }
 
 impl TransportOptions {
-    /// The value of the configuration key `kind`.
+    /// The value of the configuration key `kind`; `visitor` for mails to visitors, which are configured
+    /// otherwise.
     pub const fn name(&self) -> &'static str {
         match self {
             TransportOptions::Smtp(_) => "smtp",

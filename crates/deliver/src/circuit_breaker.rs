@@ -119,7 +119,7 @@ impl Dispatcher {
     }
 
     /// Records the attempts that the store has claimed for a channel at `now`. If the channel was switched on
-    /// or off in the store, or its pause was cleared there, records that instead and starts no attempts.
+    /// or off in the store, or its pause was cleared there and nothing was claimed, records that instead.
     pub fn begin(
         &mut self,
         index: usize,
@@ -330,8 +330,9 @@ impl ChannelHealth {
         }
     }
 
-    /// Records the outcome of an attempt. A receiver that is gone switches the channel off, and a channel
-    /// that is off stays off. Returns the change that the caller must store and report, if any.
+    /// Records the outcome of an attempt. A refusal of one notification shows that the channel works. A
+    /// receiver that is gone switches the channel off, and a channel that is off stays off. Returns the
+    /// change that the caller must store and report, if any.
     pub fn end(&mut self, is_retry: bool, outcome: &Outcome, now: Duration) -> HealthChange {
         let count = if is_retry { &mut self.retries } else { &mut self.first_attempts };
         *count = count.saturating_sub(1);

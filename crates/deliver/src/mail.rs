@@ -174,7 +174,7 @@ pub fn compose(addresses: &MailAddresses, notice: &Notification) -> Vec<u8> {
     bytes
 }
 
-/// The body of a message, as plain text and as HTML.
+/// The body of a message, as plain text and as HTML. Replaces each line feed by CRLF.
 pub(super) fn alternatives(text: &str, html: &str) -> MimePart<'static> {
     let (text, html) = (text.replace('\n', "\r\n"), html.replace('\n', "\r\n"));
     // The boundary is a hash of the content, so a sender cannot forge it. `=_` never occurs in

@@ -31,8 +31,9 @@ pub struct MaildirOptions {
 pub struct Maildir(pub MaildirOptions);
 
 impl Maildir {
-    /// Delivers the message. Fails after a minute, but the write then continues in the background. A message
-    /// of the canary replaces those of its earlier runs.
+    /// Delivers the message. If `notice.may_be_there`, keeps the copy of an earlier attempt. Fails after a
+    /// minute, but the write then continues in the background. A message of the canary replaces those of its
+    /// earlier runs.
     pub async fn send(&self, notice: &Notification) -> Outcome {
         let MaildirOptions { path, addresses } = &self.0;
         let path = path.clone();

@@ -22,9 +22,9 @@ const OLDEST_EVERY: u64 = 8;
 /// `content_on_which_a_receiver_hangs_delays_others_by_minutes`).
 const NEWEST_EVERY: u64 = 2;
 
-/// Chooses the deliveries to send now: at most as many deliveries and as many retries as the channel has
-/// capacity for, and at most `candidates.high_volume` paced ones ([`DueDelivery::is_paced`]). Drops the other
-/// candidates.
+/// Chooses the deliveries to send now, in the order that this file describes: at most as many deliveries and
+/// as many retries as the channel has capacity for, and at most `candidates.high_volume` paced ones
+/// ([`DueDelivery::is_paced`]). Drops the other candidates.
 pub fn choose(request: &ClaimRequest, candidates: Candidates) -> Vec<DueDelivery> {
     let Candidates { mut due, mut high_volume } = candidates;
     let mut retries = request.capacity.retries;

@@ -63,8 +63,8 @@ pub struct Reminder {
 }
 
 impl Reminder {
-    /// Reads the content for `user` as of `now`. Omits submissions that are held or spam from follow-ups and
-    /// new ones, and those that are done from follow-ups.
+    /// Reads the content for `user` as of `now`. Includes follow-ups of no user. Omits submissions that are
+    /// held or spam from follow-ups and new ones, and those that are done from follow-ups.
     pub fn read(inbox: &InboxReader, user: &str, now: &Zoned) -> Result<Reminder, StoreError> {
         let mut found: Vec<Submission> = Vec::new();
         let (began, mut is_partial) = (Instant::now(), false);

@@ -150,8 +150,8 @@ impl Smtp {
     }
 
     /// Sends one message. If an idle connection turns out to be closed, uses a new one. If the server refuses
-    /// some recipients, the outcome is a failure that lists those with the message. `is_to_visitor` says that
-    /// a refused recipient is the fault of this message, not of the channel.
+    /// some recipients, the outcome is a failure that lists those that got the message. `is_to_visitor` says
+    /// that a refused recipient is the fault of this message, not of the channel.
     pub async fn send_message(
         &self,
         from: &str,

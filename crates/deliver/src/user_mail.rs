@@ -24,7 +24,8 @@ pub struct UserMail<'a> {
 }
 
 impl UserMail<'_> {
-    /// Sends the mail over a new connection, which is then closed.
+    /// Sends the mail over a new connection, which is then closed. A refused recipient does not count against
+    /// the mail server.
     pub async fn send(self, options: &SmtpOptions) -> Outcome {
         let addresses = options.addresses.for_recipient(self.to);
         let mut bytes = Vec::new();

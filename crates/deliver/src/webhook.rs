@@ -81,9 +81,9 @@ impl Webhook {
         self.send_dated(notice).await.0
     }
 
-    /// Like [`Webhook::send`], but also returns the time that the receiver states in its response; `None`
-    /// without a response or a valid date. If the request fails, the cause is the channel or, once the
-    /// request may have been sent, unclear.
+    /// Makes one attempt, as [`Webhook::send`] does, and also returns the time that the receiver states in
+    /// its response; `None` without a response or a valid date. If the request fails, the cause is the
+    /// channel or, once the request may have been sent, unclear.
     pub(crate) async fn send_dated(&self, notice: &Notification) -> (Outcome, Option<Timestamp>) {
         let WebhookOptions { url, secrets, body, .. } = &*self.options;
         let body = match body.render(notice) {

@@ -520,7 +520,7 @@ impl WorkerLoop {
     }
 
     /// Ends an attempt: records its outcome in the channel's health, and stores and logs a change of that
-    /// health. Does nothing if the task was aborted (`None`).
+    /// health; an error of the store is only logged. Does nothing if the task was aborted (`None`).
     async fn end_attempt(&mut self, ended: Option<FinishedAttempt>) {
         let Some(FinishedAttempt { index, lease, is_retry, outcome, is_recorded }) = ended else { return };
         self.started_attempts.retain(|started| started.lease != lease);

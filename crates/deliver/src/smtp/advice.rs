@@ -8,7 +8,8 @@ use super::{SmtpOptions, SmtpTls, is_this_machine};
 const CHECK_ADDRESS: &str = "Check `host` and `port`, and whether a mail server is running there.";
 
 impl SmtpOptions {
-    /// The options to change after `error`. `None` if the options are probably correct.
+    /// Which options to change after `error`, or what to ask the mail provider. `None` if the options are
+    /// probably correct.
     pub(super) fn advise(&self, error: &SmtpError) -> Option<&'static str> {
         let SmtpError { phase, kind, .. } = error;
         let said = match kind {

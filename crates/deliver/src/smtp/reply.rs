@@ -69,7 +69,7 @@ pub struct ReplyReader {
 
 impl ReplyReader {
     /// Reads `input` up to the end of the reply, and removes the octets read. `None` if the reply continues
-    /// after `input`. After an error, the connection cannot be used any more.
+    /// after `input`. Cuts lines to `MAX_LINE_BYTES`. After an error, the connection cannot be used any more.
     pub fn read(&mut self, input: &mut Vec<u8>) -> Result<Option<SmtpReply>, ReplyError> {
         let mut taken = 0;
         let mut result = Ok(None);
@@ -103,7 +103,7 @@ impl ReplyReader {
     }
 
     /// Adds the current line to the reply, and returns whether it was the last one. A line without a code
-    /// never is.
+    /// never is. Fails if its code begins with another digit than that of the previous line.
     fn end_line(&mut self) -> Result<bool, ReplyError> {
         let line = std::mem::take(&mut self.line);
         let line = line.trim_ascii();

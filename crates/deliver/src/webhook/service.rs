@@ -74,7 +74,8 @@ impl ChatService {
     }
 }
 
-/// The body of `sendMessage`: plain text without link previews. A quiet notification makes no sound.
+/// The body of `sendMessage`: plain text without link previews, in which mentions are disabled. Text over
+/// [`TELEGRAM_UNITS`] is cut and ends in [`hint`]. A quiet notification makes no sound.
 fn telegram(chat: &str, notice: &Notification) -> Value {
     // Without a parse mode, the text is plain. Telegram still recognizes mentions and addresses in it.
     let text = chat_filters::without_mentions(&notification_text(notice));
