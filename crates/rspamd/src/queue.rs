@@ -182,8 +182,8 @@ async fn serve(shared: &Arc<Shared>, mut receiver: mpsc::Receiver<Job>) {
     }
 }
 
-/// Asks about one submission, and records the result. Asks nothing in a pause that began after the submission
-/// was queued.
+/// Asks about one submission, and records the opinion; none if there is no usable answer. Does not ask during
+/// a pause, which may have begun after the submission was queued.
 async fn handle(shared: &Shared, job: Job, client: &FetchClient) {
     let Job { options, request } = job;
     if shared.server().breaker.is_paused() {
