@@ -15,7 +15,7 @@ const TOKEN_BYTES: usize = 32;
 pub struct SecretToken(String);
 
 impl SecretToken {
-    /// Generates a token with the operating system's random number generator.
+    /// Generates a token with a cryptographic random number generator. Fails if that generator fails.
     pub fn generate() -> Result<SecretToken, StoreError> {
         let mut bytes = [0; TOKEN_BYTES];
         let random = aws_lc_rs::rand::fill(&mut bytes);

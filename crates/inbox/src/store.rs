@@ -284,8 +284,9 @@ impl Store {
         Ok(())
     }
 
-    /// Adds page views to the counts of a day, in several transactions with pauses in between. Removes from
-    /// `counts` what has been stored, so after an error, it holds the rest. Needs a runtime with timers.
+    /// Adds page views and referrers to the counts of a day, in several transactions with pauses in between.
+    /// Removes from `counts` what has been stored, so after an error, it holds the rest. Needs a runtime with
+    /// timers.
     pub async fn record_views(&self, counts: &mut ViewCounts, day: Date) -> Result<(), StoreError> {
         // The number of rows for `day`. The first transaction counts them; later ones get the number.
         let mut rows = None;

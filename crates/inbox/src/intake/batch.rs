@@ -390,7 +390,8 @@ fn acknowledge(
 }
 
 /// Writes the changes to submissions that were repeated, including new submissions of this batch. A release
-/// may instead ask for a confirmation (see [`Transaction::release_at`]).
+/// may instead ask for a confirmation (see [`Transaction::release_at`]). Releases and mails for confirmations
+/// become due no later than `latest`.
 fn apply_decision(
     tx: &Transaction<'_>,
     decision: &Decision,

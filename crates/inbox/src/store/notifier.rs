@@ -91,7 +91,8 @@ impl ServerListener {
         self.heard = link.ok().map(|link| (heard, link));
     }
 
-    /// See [`ChangeListener::wait`]. Reconnects if the connection is lost; until that succeeds, only sleeps.
+    /// Waits as [`ChangeListener::wait`] describes. Also returns true after the check interval. Reconnects if
+    /// the connection is lost; until that succeeds, only sleeps.
     fn wait(&mut self, timeout: Duration) -> bool {
         let began = Instant::now();
         self.connect();
@@ -110,8 +111,8 @@ impl ServerListener {
     }
 }
 
-/// Starts a thread that signals commits to `changed` until all other references to `changed` are dropped, and
-/// ends up to a minute later.
+/// Starts a thread that signals `changed` after commits, and sometimes without one, until all other
+/// references to `changed` are dropped, and ends up to a minute later.
 pub fn notify_on_change(place: &DatabaseUrl, changed: &Arc<Notify>) -> io::Result<()> {
     /// The thread ends at most this long after all other references to `changed` are dropped.
     const REFERENCE_CHECK_INTERVAL: Duration = Duration::from_mins(1);

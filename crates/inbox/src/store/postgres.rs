@@ -274,8 +274,8 @@ fn shares_sessions(connection: &PgConnection, server: &Server) -> Result<bool, S
     Ok(false)
 }
 
-/// Creates the tables, unless another replica has created them. Fails with [`StoreError::NotAnInbox`] if
-/// there is another program's table with one of their names.
+/// Creates the tables and the inbox's secret, unless another replica has created them. Fails with
+/// [`StoreError::NotAnInbox`] if there is another program's table with one of their names.
 fn create_tables(connection: &PgConnection, server: &Server) -> Result<(), StoreError> {
     let sql: &dyn Sql = connection;
     let made = sql.transaction(|| {

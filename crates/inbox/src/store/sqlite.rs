@@ -123,7 +123,8 @@ impl SqliteWriter {
         })
     }
 
-    /// Tries `commit` once, in one transaction, and returns the ids of the submissions. After an error,
+    /// Tries `commit` once, in one transaction, and returns the ids of the submissions. Signals other
+    /// processes if a row has changed. Fails if the files were moved, even during the commit. After an error,
     /// `unresolved` has the submissions whose commit may have taken effect all the same.
     fn commit_once(
         &mut self,
@@ -429,7 +430,8 @@ fn checkpoint_passively(connection: &Connection) -> Result<i64, StoreError> {
     Ok(connection.query_row("PRAGMA wal_checkpoint(PASSIVE)", [], |row| row.get(2))?)
 }
 
-/// Creates the tables, unless another process has created them since the database was opened.
+/// Creates the tables and the inbox's secret, unless another process has created them since the database was
+/// opened.
 fn create_tables(connection: &mut Connection) -> Result<(), StoreError> {
     let transaction = connection.transaction_with_behavior(TransactionBehavior::Immediate)?;
     let layout: i64 = transaction.pragma_query_value(None, "user_version", |row| row.get(0))?;

@@ -50,8 +50,9 @@ pub(super) fn stop(place: &DatabaseUrl) -> Recorded {
     RECORDED.lock().unwrap_or_else(PoisonError::into_inner).remove(&name(place)).unwrap()
 }
 
-/// Records an executed statement, which read or changed this many `rows`. `steps` returns its virtual machine
-/// steps and resets their counter.
+/// Records an executed statement, which read or changed this many `rows`. Ignores statements of other threads
+/// than writers, and of databases that are not recorded. `steps` returns its virtual machine steps and resets
+/// their counter.
 pub(super) fn record(
     name: Option<&str>,
     sql: &str,

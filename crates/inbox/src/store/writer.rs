@@ -47,7 +47,8 @@ pub(super) struct Writer {
 }
 
 impl Writer {
-    /// Starts a thread for each queue; see [`start_thread`].
+    /// Starts a thread for each queue: one for submissions and changes with SQLite, one for each with
+    /// PostgreSQL. See [`start_thread`].
     pub(super) fn start(url: &DatabaseUrl) -> Result<Writer, StoreError> {
         let events = Arc::new(Events::default());
         let (submissions, changes) = match url {
@@ -206,7 +207,8 @@ struct WriterThread {
 }
 
 impl WriterThread {
-    /// Commits batches and reports their outcomes until the queue is closed.
+    /// Commits batches and reports their outcomes until the queue is closed. Wakes the processor, truncates
+    /// the log on request, and starts checkpoints.
     fn run(mut self, queue: &WriteQueue) {
         while let Some(mut batch) = queue.take_batch(!self.unresolved.is_empty()) {
             // Panics only if a test requests it; never in release builds.

@@ -165,9 +165,10 @@ impl PostgresWriter {
         Ok(())
     }
 
-    /// Commits changes with their mark, or a trivial change if there are none. The same transaction removes
-    /// the submissions of unresolved commits. Returns the commits that are still unresolved. The outcome is
-    /// unknown if the reply to the commit is lost, or if the commit may not be durable.
+    /// Commits changes with their mark, or a trivial change if there are none. Skips and logs changes that
+    /// fail because of stored data or panic. The same transaction removes the submissions of unresolved
+    /// commits. Returns the commits that are still unresolved. The outcome is unknown if the reply to the
+    /// commit is lost, or if the commit may not be durable.
     fn commit_changes(
         &self,
         changes: &mut [Box<dyn Change>],

@@ -345,7 +345,7 @@ impl PgConnection {
     }
 }
 
-/// The settings of a session or a transaction.
+/// The settings of a session. Only the first `LOCAL_SETTINGS` apply to a transaction behind a pooler.
 fn settings(session: ConnectionOptions) -> Vec<(String, String)> {
     let millis = |duration: Duration| duration.as_millis().to_string();
     let settings = [

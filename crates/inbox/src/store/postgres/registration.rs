@@ -31,7 +31,7 @@ pub(super) struct Registration {
 }
 
 impl Registration {
-    /// Inserts a registration in the current transaction, and calls [`remove_expired`].
+    /// Inserts a registration in the current transaction, and removes rows that expired more than a day ago.
     pub fn insert(sql: &dyn Sql) -> Result<Registration, StoreError> {
         let registration = Registration { holder: Uuid::now_v7(), renewed: Cell::new(Instant::now()) };
         remove_expired(sql)?;

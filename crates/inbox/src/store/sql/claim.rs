@@ -56,8 +56,9 @@ impl Transaction<'_> {
         Ok(all)
     }
 
-    /// See [`Transaction::claim`]. The due times in the result follow the database's clock, and links are
-    /// missing.
+    /// Claims the deliveries of one channel, as [`Transaction::claim`] describes. If the channel is switched
+    /// off, claims none and parks those that wait. The due times in the result follow the database's clock,
+    /// and links are missing.
     fn claim_for_channel(
         &self,
         want: &ClaimRequest,
@@ -314,7 +315,8 @@ const HIGH_VOLUME_BURST: u32 = 100;
 const HIGH_VOLUME_STEP: Duration = Duration::from_mins(10);
 
 impl Pace {
-    /// Loads the pace of the account that `quota` names, and locks it until the end of the transaction.
+    /// Loads the limit of high-volume networks for the account that `quota` names, and locks it until the end
+    /// of the transaction.
     fn load_for_update(tx: &Transaction<'_>, quota: &DailyQuota, now: Timestamp) -> Result<Pace, StoreError> {
         let name = format!("pace of {}", quota.account);
         let now = now.as_microsecond();

@@ -391,8 +391,9 @@ const REQUEUED: &str = "
                       AND (SELECT held_at FROM submission WHERE id = ?1) IS NOT NULL THEN 'held'
                  WHEN CAST(?4 AS bigint) IS NULL THEN 'parked' ELSE 'waiting' END";
 
-/// See [`Transaction::record`]. An outcome that is reported after the lease was taken over is stored with its
-/// attempt. It changes the delivery's state only if the attempt succeeded.
+/// Records an outcome, as [`Transaction::record`] describes, and returns whether no channel needs the text of
+/// the submission any more, which is false while it is held. An outcome that is reported after the lease was
+/// taken over is stored with its attempt. It changes the delivery's state only if the attempt succeeded.
 pub(super) fn record_outcome(
     tx: &dyn Sql,
     lease: &Lease,

@@ -63,7 +63,7 @@ pub(super) fn of_row(sql: &dyn Sql, row: &Row) -> Result<Option<&'static Form>, 
     Ok(stored.or(FormSet::built_in().named(row.text("form")?)))
 }
 
-/// Reads all definitions; see [`InboxReader::definitions`](super::inbox_reader::InboxReader::definitions).
+/// Reads all definitions, sorted by the form's name, then by age. Omits those that this version cannot read.
 pub(super) fn all(sql: &dyn Sql) -> Result<Vec<&'static Form>, StoreError> {
     let ids: Vec<DefinitionId> = sql.column("SELECT id FROM definition ORDER BY form, stored_at, id", &[])?;
     let mut found = Vec::with_capacity(ids.len());

@@ -115,7 +115,9 @@ impl Editor {
         self.retry_selected(&selected, now)
     }
 
-    /// Retries what [`Selected::find`] has selected; see [`Editor::retry`].
+    /// Retries what [`Selected::find`] has selected, as [`Editor::retry`] describes: in several transactions,
+    /// and without deliveries that have been attempted since. Returns the number of deliveries and
+    /// submissions.
     pub(crate) fn retry_selected(&self, selected: &Selected, now: Timestamp) -> Result<usize, StoreError> {
         let mut count = 0;
         let entry = self.log_entry(OperatorAction::Retry);

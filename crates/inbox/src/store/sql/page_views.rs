@@ -106,7 +106,8 @@ impl Transaction<'_> {
 
     /// Adds to the counts of a day in a table, and inserts missing rows. Once the table has its maximum
     /// number of rows for that day, new keys are counted in shared rows, whose first key column is empty.
-    /// Returns the number of the day's rows; shared rows that this call has inserted do not count.
+    /// `rows` is the number of the day's rows, or `None` to count them. Returns their number afterwards,
+    /// without shared rows that this call has inserted.
     fn add_counts(
         &self,
         table: &CountTable,
@@ -225,7 +226,8 @@ pub struct ViewReport {
 }
 
 impl InboxReader {
-    /// Reports the page views that a filter selects, from one snapshot.
+    /// Reports the page views that a filter selects, from one snapshot; the referring hosts only if it names
+    /// no page.
     pub fn page_views(&self, filter: &ViewFilter<'_>) -> Result<ViewReport, StoreError> {
         self.sql.snapshot(|| {
             let days = self.view_days(filter)?;

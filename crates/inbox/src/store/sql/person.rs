@@ -50,7 +50,7 @@ impl InboxReader {
         Ok(self.sql.value::<Option<Hash>>(select, values![submission])?.flatten())
     }
 
-    /// Counts a person's submissions; `None` if there are none.
+    /// Counts a person's submissions, and returns when the first one arrived; `None` if there are none.
     pub fn person(&self, person: &Hash) -> Result<Option<PersonSummary>, StoreError> {
         let ids = ids(self.sql.dialect());
         let submissions: usize =

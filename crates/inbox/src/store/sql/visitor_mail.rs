@@ -121,9 +121,9 @@ impl Transaction<'_> {
     }
 
     /// Checks whether the limits have room for one more mail. Returns the rows to store for it; the inner
-    /// error is the first limit that is used up, and when it has room again. Skips limits that are off, and
-    /// the domain limit for large mailbox providers. Stores nothing. With PostgreSQL, makes other replicas
-    /// wait until this transaction ends.
+    /// error is the first limit that is used up, and when it has room again. Mails of low priority leave half
+    /// of [`MailLimit::All`] to others. Skips limits that are off, and the domain limit for large mailbox
+    /// providers. Stores nothing. With PostgreSQL, makes other replicas wait until this transaction ends.
     fn check_limits(
         &self,
         rule: &VisitorRule,
@@ -160,8 +160,8 @@ impl Transaction<'_> {
         Ok(Ok(charged))
     }
 
-    /// Records that [`MailLimit::All`] is used up: begins an episode, or prolongs the current one, at most
-    /// once a minute.
+    /// Records that [`MailLimit::All`] is used up: begins an episode if the last time is more than
+    /// [`EPISODE_GAP`] ago, and otherwise prolongs the current one, at most once a minute.
     fn note_limit(&self, at: i64) -> Result<(), StoreError> {
         let last = self.stored_time(LIMITED_AT)?.map(Timestamp::as_millisecond);
         let last = last.filter(|last| (last - EPISODE_GAP..last + EPISODE_GAP).contains(&at));

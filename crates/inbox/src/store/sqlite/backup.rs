@@ -211,7 +211,8 @@ fn check_integrity(connection: &Connection) -> Result<Contents> {
     Ok(contents)
 }
 
-/// Hashes all rows, and counts the submissions, processed or not. Fails if the inbox's secret is missing.
+/// Hashes all rows except the recorded digest, and counts the submissions, processed or not. Fails if the
+/// inbox's secret is missing.
 fn hash_contents(connection: &Connection) -> Result<Contents> {
     Secret::read(connection)?;
     let tables: Vec<String> = connection

@@ -95,7 +95,7 @@ impl Drop for Copier {
 }
 
 /// Copies the log in up to [`MAX_PASSES`] passes, until a pass copies few pages or `stop` is set. Fails if
-/// the files were replaced.
+/// the files were replaced. Lowers the priority of the calling thread.
 fn copy_log(path: &Path, files: Option<DatabaseFiles>, stop: &AtomicBool) -> Result<(), StoreError> {
     lower_priority(NICE);
     // The last connection that closes removes the log. If the files were replaced, that could be the log of
