@@ -58,8 +58,9 @@ pub fn describe_unknown_language(language: &str) -> String {
 impl CodeBlock {
     /// Parses an info string, the text after the opening fence. `lines` is the number of lines of code. Calls
     /// `warn` with a message for each unknown attribute and each invalid line number. A first line number
-    /// does not number the lines if no other attribute does. Without a language at the beginning, the first
-    /// class is the language, as in `{.rust}`, or else the first unknown word in braces, as in `{python}`.
+    /// does not number the lines if no other attribute does. Without a language at the beginning, the
+    /// language is the first class, as in `{.rust}`, or unknown word in braces, as in `{python}`, whichever
+    /// comes first.
     pub fn parse(info: &str, lines: usize, warn: &mut impl FnMut(String)) -> Self {
         let end = info.find([' ', ',', '{', '\t', ':', '=']).unwrap_or(info.len());
         // Without a language, as in `title="a.txt"`, the first word is an attribute.
