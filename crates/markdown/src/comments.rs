@@ -90,7 +90,8 @@ impl Ending {
 /// Obsidian that begin in HTML. Warns if text before or after a comment may be part of the same sentence, if
 /// a comment that begins with `%%` and text on the same line contains an empty line, and if text is shown
 /// although it may be a comment. If `%%` alone on a line, outside of a list, has no end, warns and removes
-/// the rest of the body; other comments without an end are shown.
+/// the rest of the body; other comments without an end are shown. Keeps HTML comments. The line breaks of a
+/// comment stay, unless its lines are within a paragraph, a table or a list ([`Uncommented::restore_lines`]).
 pub fn remove<'a>(body: &'a str, options: &Options<'_>) -> Uncommented<'a> {
     let mut kept = Uncommented { body: Cow::Borrowed(body), warnings: Vec::new(), left_out: Vec::new() };
     let starts: Vec<usize> = candidates(body).collect();
@@ -416,7 +417,8 @@ impl BodyRanges {
     }
 }
 
-/// The ranges of the [`CODE_ELEMENTS`] whose start and end tags are in `html`, without nested elements.
+/// The ranges of the [`CODE_ELEMENTS`] whose start and end tags are in `html`, without the end tags and
+/// without elements inside of others. An element ends at the first end tag with its name.
 fn code_elements(body: &str, html: &[Range<usize>]) -> Vec<Range<usize>> {
     let mut elements: Vec<Range<usize>> = Vec::new();
     if html.is_empty() {

@@ -109,7 +109,8 @@ fn opaque_ranges(body: &str, options: &Options<'_>) -> Vec<Range<usize>> {
     ranges
 }
 
-/// Turns the stand-in into a dollar sign in the texts of a node.
+/// Turns the stand-in into a dollar sign in the text, the URL and the title of a node, but not in its
+/// children.
 fn restore(node: Node<'_>, stand_in: char) {
     let mut data = node.data_mut();
     let texts: [Option<&mut String>; 2] = match &mut data.value {

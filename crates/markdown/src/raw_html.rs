@@ -40,7 +40,7 @@ pub fn element_sources<'a>(html: &'a str, tag: &'a str) -> impl Iterator<Item = 
     })
 }
 
-/// Whether an `img` element in the HTML has no `alt` attribute.
+/// Whether an `img` element in the HTML, also in a comment, has no `alt` attribute.
 pub fn has_image_without_alternative(html: &str) -> bool {
     let lower = html.to_ascii_lowercase();
     lower.match_indices("<img").any(|(at, start)| {
@@ -66,7 +66,8 @@ pub fn has_markdown_as_text(html: &str) -> bool {
         && html.trim().contains('\n')
 }
 
-/// The text of a tag up to the next `<` or `>`, with each quoted value replaced by a space.
+/// The text of a tag up to the next `<` or `>`, with each quoted value replaced by a space. A quotation mark
+/// without an end drops the rest.
 fn without_quoted_values(tag: &str) -> String {
     let mut rest = String::new();
     let mut quote = None;

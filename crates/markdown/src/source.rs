@@ -129,7 +129,8 @@ pub fn format_destination(url: &str) -> String {
 
 /// The position of the link destination in `text`, including its angle brackets. `text` starts after the
 /// opening parenthesis or the colon (CommonMark, "link destination"). Without angle brackets, it ends before
-/// whitespace or an unmatched `)` without a backslash before it. `None` if there is no destination.
+/// whitespace or an unmatched `)` without a backslash before it, and is empty if `)` comes first. `None` if
+/// `text` is blank, or if `<` has no `>`.
 pub fn find_destination(text: &str) -> Option<Range<usize>> {
     let start = text.len() - text.trim_start().len();
     let rest = &text[start..];
@@ -239,7 +240,8 @@ pub fn find_definition<'a>(mut lines: impl Iterator<Item = (usize, &'a str)>) ->
     Some(start + found.start..start + found.end)
 }
 
-/// Strips indentation, blockquote markers and, with `has_items`, list markers. Adjusts the line's offset.
+/// Strips indentation, blockquote markers and, with `has_items`, list markers before white space. Adjusts the
+/// line's offset.
 pub fn without_markers((start, line): (usize, &str), has_items: bool) -> (usize, &str) {
     let mut rest = line.trim_start_matches([' ', '\t', '>']);
     loop {
