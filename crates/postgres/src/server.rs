@@ -147,7 +147,7 @@ impl Server {
     }
 
     /// Builds the TLS configuration; `None` if TLS is off. Reads the file that `sslrootcert` names, and fails
-    /// if that is not possible or if the file contains no certificate.
+    /// if that is not possible, or if the file contains no certificate or an invalid one.
     pub fn tls(&self) -> io::Result<Option<Arc<ClientConfig>>> {
         let Some(roots) = &self.0.tls else { return Ok(None) };
         let mut store = RootCertStore::empty();
