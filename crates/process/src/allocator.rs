@@ -96,7 +96,7 @@ fn release_ends() {
 }
 
 /// Allocates blocks that are larger than most gaps in the arena of this thread, so that they are at its end,
-/// and returns their pages to the system.
+/// at most [`TRIM_THRESHOLD`] bytes. Returns their pages to the system, and frees the blocks.
 #[cfg(target_env = "gnu")]
 fn release_end() {
     let length = usize::try_from(BLOCK_LENGTH).unwrap_or(0);

@@ -52,8 +52,8 @@ struct PartialFile {
 }
 
 impl PartialFile {
-    /// Creates the file, or empties one that an interrupted process has left. Fails if another process writes
-    /// it, or if it is a symbolic link.
+    /// Creates the file, or empties one that an interrupted process has left. Fails if another writer, also
+    /// of this process, has it open, or if it is a symbolic link.
     fn create(target: &Path) -> io::Result<PartialFile> {
         let mut path = target.as_os_str().to_owned();
         path.push(PARTIAL);
@@ -74,8 +74,8 @@ impl PartialFile {
         }
     }
 
-    /// Syncs the file and gives it its final name. Fails if there is a file with that name, unless `replace`
-    /// is set.
+    /// Syncs the file, but not its folder, and gives it its final name. Fails if there is a file with that
+    /// name, unless `replace` is set.
     fn rename_to(mut self, target: &Path, replace: bool) -> io::Result<()> {
         self.file.sync_all()?;
         if replace {

@@ -149,7 +149,8 @@ impl Spill {
     }
 
     /// Reserves a range of `length` bytes, rounded up to whole blocks. `None` if an earlier call or write has
-    /// failed, or if no folder supports unnamed files and has enough free space. The latter is logged.
+    /// failed, or if no folder supports unnamed files and has enough free space. The latter is logged, unless
+    /// there are no folders.
     fn reserve(&self, length: u64) -> Option<(Arc<Segment>, u64)> {
         let mut state = self.state.lock().unwrap_or_else(PoisonError::into_inner);
         if state.has_failed {
