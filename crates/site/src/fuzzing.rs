@@ -6,7 +6,7 @@
 use super::rules::{RedirectRule, RuleList, RulesDialect, headers_for, parse_headers, parse_redirects};
 
 /// Reads `text` as `_redirects` and as `_headers`, and applies the rules to its first line as the path and as
-/// the query.
+/// the query. Panics if the index misses a rule that applies, or if a rule leads to `//`, another host.
 pub fn read_rules(text: &str) {
     let path = text.lines().next().unwrap_or_default();
     for dialect in [RulesDialect::Netlify, RulesDialect::Cloudflare] {

@@ -33,9 +33,9 @@ pub(crate) fn with_noindex(mut file: File, is_unlisted: bool) -> File {
     add_headers(file, others)
 }
 
-/// Adds headers, which replace those of the same name, with two exceptions: a `Link`, which must be ASCII, is
-/// appended to the file's own, and the `noindex` of [`noindex_header`] stays in front of an added value that
-/// permits indexing.
+/// Adds headers, which replace earlier ones of the same name, also in `added`, with two exceptions: a `Link`,
+/// which must be ASCII, is appended to the file's own, and the `noindex` of [`noindex_header`] stays in front
+/// of an added value that permits indexing.
 fn add_headers(mut file: File, added: Vec<(HeaderName, HeaderValue)>) -> File {
     for (name, mut value) in added {
         let is_hidden = |(own, value): &(HeaderName, HeaderValue)| {

@@ -317,7 +317,8 @@ impl<'a> BodyRenderer<'a, '_> {
     /// Renders an image with its size and its smaller variants, if they are known, so that the text below
     /// does not move when the image loads. The first image of a page loads immediately, because it is often
     /// visible without scrolling; others are lazy. Removes a size behind `|` from the alternative text.
-    /// Records the target, and warns about blocked hosts, missing alternative texts and unreadable sizes.
+    /// Records the target, makes it absolute in the Markdown, and warns about blocked hosts, missing
+    /// alternative texts and unreadable sizes.
     fn render_image(&mut self, node: Node<'a>, image: &NodeLink, position: Sourcepos) -> String {
         let catalog = self.catalog;
         self.warn_about_blocked_host(&image.url, BLOCKED_IMAGE, &catalog.allowed.image, position);

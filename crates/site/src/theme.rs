@@ -85,7 +85,8 @@ impl Theme {
 
     /// Compiles the templates, with the functions `asset` and `form` and the filters for words. Reports and
     /// leaves out templates that are invalid or too large. Limits each rendering to `MAX_INSTRUCTIONS`.
-    /// `urls` has the URLs of assets by the names that templates use.
+    /// `urls` has the URLs of assets by the names that templates use; `asset` fails for other names. An
+    /// undefined variable renders as nothing.
     pub fn compile(&self, urls: BTreeMap<String, String>) -> CompiledTheme {
         let mut faults = Vec::new();
         let mut environment = Environment::new();

@@ -6,8 +6,8 @@ use serde_json::json;
 use super::formatting::has_page;
 use crate::{PageSummary, PagesOptions};
 
-/// Builds `security.txt`. It expires 180 days after the site was loaded; RFC 9116 §2.5.5 recommends less than
-/// a year. Links to the page `/security/` if that is listed.
+/// Builds `security.txt` with the e-mail address `contact`. It expires 180 days after the site was loaded;
+/// RFC 9116 §2.5.5 recommends less than a year. Links to the page `/security/` if that is listed.
 pub(super) fn security_txt(pages: &[PageSummary], options: &PagesOptions, contact: &str) -> String {
     let expires = options.today.saturating_add(180.days());
     let base = &options.base_url;
