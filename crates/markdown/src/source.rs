@@ -128,9 +128,9 @@ pub fn format_destination(url: &str) -> String {
 }
 
 /// The position of the link destination in `text`, including its angle brackets. `text` starts after the
-/// opening parenthesis or the colon (CommonMark, "link destination"). Without angle brackets, it ends before
-/// whitespace or an unmatched `)` without a backslash before it, and is empty if `)` comes first. `None` if
-/// `text` is blank, or if `<` has no `>`.
+/// opening parenthesis or the colon (CommonMark, "link destination"). In angle brackets, it ends at the first
+/// `>`, even after a backslash; otherwise, before whitespace or an unmatched `)` without a backslash before
+/// it, and it is empty if `)` comes first. `None` if `text` is blank, or if `<` has no `>`.
 pub fn find_destination(text: &str) -> Option<Range<usize>> {
     let start = text.len() - text.trim_start().len();
     let rest = &text[start..];
