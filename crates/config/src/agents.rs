@@ -5,7 +5,8 @@ use super::reader::{Reader, agents};
 use super::value;
 use frontdesk_app::agent::{AgentOptions, KEY_TIMEOUT, SiteOrigin};
 
-/// Reads `[agents]`. Refuses a directory whose host is an IP address that requests must not connect to.
+/// Reads `[agents]` and the file `agents.ca_file`. Records an error for a directory whose host is an IP
+/// address that requests must not connect to, and returns it all the same.
 /// [`Config::with_base_url`](super::Config::with_base_url) fills in the site's origin.
 pub(super) fn read(r: &mut Reader<'_>) -> AgentOptions {
     let options = AgentOptions {

@@ -56,7 +56,7 @@ fn parse_asset(raw: &Raw) -> value::ParseResult<Option<String>> {
     })
 }
 
-/// Parses a color. An empty text is `None`.
+/// Parses a color ([`Color::parse`]). An empty text is `None`.
 fn parse_color(raw: &Raw) -> value::ParseResult<Option<Color>> {
     value::parse_text(
         raw,

@@ -12,8 +12,8 @@ use frontdesk_fetch::Url;
 /// Valid range of the interval between runs.
 const INTERVAL: std::ops::RangeInclusive<Duration> = Duration::from_secs(10)..=Duration::from_hours(24 * 7);
 
-/// Reads `[canary]`. [`Config::with_base_url`](super::Config::with_base_url) fills in the public address and
-/// the forms.
+/// Reads `[canary]` and the file `canary.ca_file`. [`Config::with_base_url`](super::Config::with_base_url)
+/// fills in the public address and the forms. The server sets `inbox_url`, `site` and `server_checks`.
 pub(super) fn read(r: &mut Reader<'_>) -> CanaryOptions {
     CanaryOptions {
         every: r.get(

@@ -196,7 +196,7 @@ fn read_smtp(r: &mut Reader<'_>, site: &PagesOptions, forms: &ChannelForms) -> O
     Some(SmtpOptions { host, port, tls, login, helo, addresses, extra_roots, deadlines })
 }
 
-/// Warns about a port that contradicts `tls`.
+/// Warns about port 465 with STARTTLS, and about the ports 25 and 587 with implicit TLS.
 fn warn_about_port(r: &mut Reader<'_>, tls: SmtpTls, port: u16) {
     r.warn_if(
         tls == SmtpTls::StartTls && port == 465,
@@ -220,7 +220,8 @@ fn parse_password(raw: &Raw) -> ParseResult<String> {
 }
 
 /// Reads the keys of a webhook. `None`, after recording an error, if the URL or what the body's format needs
-/// is missing or invalid. Refuses keys of other formats, and warns about unsigned messages.
+/// is missing or invalid. Keys of other formats and a forbidden IP address in the URL are errors, too, but
+/// do not change the result. Warns as [`warn_about_webhook`] does.
 fn read_webhook(r: &mut Reader<'_>) -> Option<WebhookOptions> {
     // A chat service accepts messages from anyone who knows the URL, so the URL is a secret.
     let url_key = deliveries("url").with_example("\"https://hooks.example.com/frontdesk\"").secret();
@@ -280,8 +281,8 @@ fn read_webhook(r: &mut Reader<'_>) -> Option<WebhookOptions> {
     Some(WebhookOptions { url, secrets, body, token, allow_private, extra_roots, deadlines })
 }
 
-/// Warns of a chat service that cannot read the standard body, and of a webhook of Microsoft that is being
-/// retired. Otherwise warns of messages in the standard format without a signature.
+/// Warns about the standard body for a chat service, which cannot read it; about the body for Teams at
+/// `webhook.office.com`, which Microsoft is retiring; or else about the standard body without a signature.
 fn warn_about_webhook(r: &mut Reader<'_>, url: &Url, body: &WebhookBody, is_unsigned: bool) {
     let host = url.host().to_string();
     let is_teams = matches!(body, WebhookBody::Service(ChatService::Teams));
@@ -506,7 +507,7 @@ fn parse_smtp_tls(raw: &Raw) -> ParseResult<SmtpTls> {
     value::one_of(&modes)(raw).map_err(|_| expected.to_owned())
 }
 
-/// Parses a host name or an IP address, without a port. May be empty.
+/// Parses an ASCII host name or an IP address, without brackets and port. May be empty.
 fn parse_host(raw: &Raw) -> ParseResult<String> {
     let text = value::parse_line(raw)?;
     let plain = text.bytes().all(|c| c.is_ascii_alphanumeric() || matches!(c, b'.' | b'-' | b'_' | b':'));
@@ -582,7 +583,7 @@ enum Recipients {
 }
 
 /// Parses a list of addresses, which may be empty, or a table `{ FIELD = { VALUE = ADDRESSES } }` of one
-/// field, which must have the value `*` and no empty list.
+/// field, which must have the value `*` and no empty list. The table may also be TOML in a text.
 fn parse_recipients(raw: &Raw) -> ParseResult<Recipients> {
     let from_text;
     let raw = match raw.as_text().filter(|text| text.starts_with('{')) {
@@ -611,7 +612,8 @@ fn parse_recipients(raw: &Raw) -> ParseResult<Recipients> {
     Ok(Recipients::ByValue(field.clone(), cases.ok_or(expected)?))
 }
 
-/// Parses a list of e-mail addresses, which may be empty.
+/// Parses a list of e-mail addresses without names, which may be empty. The error suggests a correction,
+/// if there is one.
 fn parse_email_addresses(raw: &Raw) -> ParseResult<Vec<String>> {
     let address = |item: &str| {
         let address = value::email(&Raw::Text(item.to_owned())).ok()?;

@@ -82,7 +82,7 @@ pub(super) fn read(r: &mut Reader<'_>) -> InboxValues {
     InboxValues { listen, options, mail, digest_at }
 }
 
-/// Reads the host names of the web interface, its users, and the proxies that authenticate them.
+/// Reads `inbox.host`, `user_header`, `trusted_proxies` and `users`. The other options have their defaults.
 fn read_access(r: &mut Reader<'_>) -> DeskOptions {
     DeskOptions {
         hosts: r.get(
@@ -190,8 +190,8 @@ fn parse_hosts(raw: &Raw) -> ParseResult<Vec<HostName>> {
     parse_items(raw, "a list of host names such as [\"inbox.example.com\"]", |item| item.parse().ok())
 }
 
-/// Parses `ADDRESS` or `ADDRESS = ROLE` for each user. Converts addresses to lower case, and refuses repeated
-/// ones.
+/// Parses at most [`MAX_USERS`] entries `ADDRESS` or `ADDRESS = ROLE`. Converts addresses to lower case, and
+/// refuses repeated ones.
 fn parse_users(raw: &Raw) -> ParseResult<Vec<User>> {
     let expected = "a list of users such as [\"ada@example.com = admin\", \"grace@example.com = read\"]";
     let users = parse_list(raw, expected, MAX_USERS, parse_user)?;

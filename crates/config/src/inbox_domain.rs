@@ -116,8 +116,8 @@ pub(super) fn check(
     );
 }
 
-/// Reads the certificate and the key of the inbox's domain, and returns their faults. Returns nothing without
-/// a domain.
+/// Returns the faults that [`check_private_certificate`] finds, at the keys of `[inbox]` or at
+/// `tls.acme_ca_file`. Returns nothing without a domain.
 pub(super) fn certificate_faults(
     domain: Option<&HostName>,
     source: Option<&CertificateSource>,

@@ -148,7 +148,7 @@ impl Config {
     }
 
     /// Records the effective values of keys that depend on the machine or on other keys, where they differ
-    /// from the configured ones.
+    /// from the configured ones. `store.min_free` has none if the size of the disk cannot be read.
     fn with_effective_values(mut self) -> Self {
         let bytes = |bytes: u64| format!("{bytes} bytes");
         let space =
@@ -201,7 +201,8 @@ impl Config {
         self.settings.iter().filter(differs).map(|setting| &*setting.key.name).collect()
     }
 
-    /// Returns a warning if the operator has set `server.max_memory` too low for a site of `site` bytes.
+    /// Returns one warning if the configuration file or a variable sets `server.max_memory` to less than
+    /// [`NEEDED_MEMORY`](frontdesk_http::NEEDED_MEMORY) plus `site`, the size of the site in bytes.
     pub fn memory_faults(&self, site: usize) -> Vec<Fault> {
         // A default that is too low causes no warning: the operator has set no value to correct.
         let is_set =

@@ -64,8 +64,9 @@ pub(super) fn read_condition(r: &mut Reader<'_>, forms: &ChannelForms) -> Condit
     Condition::Fields(fields)
 }
 
-/// Parses `"always"`, or a table of fields with a value or a list of values. Empty text is the default,
-/// [`Condition::Otherwise`]. Any other text is such a table in TOML, because the environment has only text.
+/// Parses `"always"`, or a table of fields with a value or a list of values; neither may be empty. Empty text
+/// is the default, [`Condition::Otherwise`]. Any other text is such a table in TOML, because the environment
+/// has only text.
 fn parse_condition(raw: &Raw) -> ParseResult<Condition> {
     let expected = "\"always\", or fields with their values, such as { plan = [\"Team\", \"Enterprise\"] }";
     let from_text;
@@ -197,9 +198,9 @@ pub struct RoutingCase {
     pub channels: Vec<String>,
 }
 
-/// All possible combinations of the values that the conditions of `routes` name for this form, and of the
-/// values of other fields, each with another value that no condition names; one without values if there are
-/// none. `None` if there are more than [`MAX_CASES`], counting impossible ones.
+/// Each possible combination of the values that conditions of `routes` for this form or `others` name, with
+/// the channels that get such submissions. Each field also has the value `None` ([`CaseValues`]). If no field
+/// is named, one case without values. `None` if there are more than [`MAX_CASES`], counting impossible ones.
 pub fn routing_cases(
     routes: &[Route],
     form: &'static Form,
@@ -244,8 +245,8 @@ pub fn routing_cases(
     Some(combinations.into_iter().map(case).collect())
 }
 
-/// The fields of a form that conditions or `others` name, in the form's order, with the values that the form
-/// accepts.
+/// The fields of a form that conditions of channels for this form or `others` name, in the form's order, with
+/// the normal forms of those named values that the form accepts. Leaves out fields without such a value.
 fn named_values(
     routes: &[Route],
     form: &'static Form,

@@ -50,7 +50,7 @@ pub(super) fn read(r: &mut Reader<'_>) -> (Vec<Address>, Option<Address>, WebOpt
     (listen, ops_listen, web)
 }
 
-/// Reads all keys of `[server]` except the addresses.
+/// Reads all keys of `[server]` except the addresses. 0 workers become one for each core.
 fn read_web(r: &mut Reader<'_>) -> WebOptions {
     let workers = r.get(
         restart("server.workers"),
@@ -148,7 +148,7 @@ fn read_proxies(r: &mut Reader<'_>, http: &mut Options) {
     );
 }
 
-/// Reads how long a shutdown drains connections, and then waits for open requests.
+/// Reads how long a shutdown still accepts connections, and then waits for open requests.
 fn read_shutdown(r: &mut Reader<'_>, http: &mut Options) {
     http.drain = r.get(
             requests("server.drain"),

@@ -137,6 +137,7 @@ fn read_selectors(r: &mut Reader<'_>, build: Option<&mut BuildOptions>) {
 }
 
 /// Reads the options of `site.prebuilt`, or of a site folder that is itself a build; `None` for other sites.
+/// [`read_selectors`] fills in the selectors.
 fn read_build_options(r: &mut Reader<'_>) -> Option<BuildOptions> {
     let prebuilt = r.served_folder(
         requests("site.prebuilt").with_example("\"dist\""),

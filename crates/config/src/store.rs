@@ -55,7 +55,7 @@ pub(super) fn retention() -> impl Fn(&Raw) -> ParseResult<Option<Duration>> {
     value::off_or(value::duration(Duration::from_hours(24)..=MAX_RETENTION))
 }
 
-/// Reads the keys of `[store]` that control disk space, retention and encryption.
+/// Reads the keys of `[store]` that control disk space, retention and encryption. The other options are off.
 fn read_maintenance(r: &mut Reader<'_>) -> MaintenanceOptions {
     MaintenanceOptions {
         min_free: r.get(

@@ -156,7 +156,7 @@ pub(super) fn host_of_url(base_url: &str) -> &str {
     &authority[..end]
 }
 
-/// Reads the certificate and its key, and returns their faults and a warning if the base URL is not https.
+/// Returns the faults that [`check_certificate`] finds, and a warning if the base URL begins with `http://`.
 /// Returns nothing if the site is not served over TLS.
 pub(super) fn certificate_faults(options: &TlsOptions, base_url: &str, settings: &[Setting]) -> Vec<Fault> {
     let findings = check_certificate(options, host_of_url(base_url), jiff::Timestamp::now()).into_iter().map(
@@ -177,7 +177,8 @@ pub(super) fn certificate_faults(options: &TlsOptions, base_url: &str, settings:
     faults
 }
 
-/// Parses a domain name into lower case. `None` for IP addresses, wildcards and invalid names.
+/// Parses an ASCII domain name, of one label or more, into lower case. `None` for IP addresses, wildcards,
+/// names with a final dot and invalid names.
 pub(super) fn parse_domain(name: &str) -> Option<String> {
     let is_label = |label: &str| {
         let fits = |c: char| c.is_ascii_lowercase() || c.is_ascii_digit() || c == '-';

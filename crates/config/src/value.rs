@@ -30,7 +30,7 @@ pub(super) enum Raw {
 }
 
 impl Raw {
-    /// Converts a value from a TOML file.
+    /// Converts a value from a TOML file. Dates and numbers that are not `i64` become [`Raw::Other`].
     pub(super) fn from_toml(value: &DeValue<'_>) -> Self {
         match value {
             DeValue::String(text) => Self::Text(text.to_string()),
@@ -71,7 +71,7 @@ impl Raw {
         }
     }
 
-    /// Formats the value as TOML, with passwords in URLs hidden.
+    /// Formats the value as TOML on one line. Hides passwords in all texts ([`without_password`]).
     pub(super) fn display(&self) -> String {
         match self {
             Self::Text(text) => toml_string(&without_password(text, false)),
@@ -182,7 +182,7 @@ pub(super) fn without_password(text: &str, is_connection_url: bool) -> String {
 /// The parsed value, or a description of valid values.
 pub(super) type ParseResult<T> = Result<T, String>;
 
-/// Returns a parser that accepts one of these words and returns its value.
+/// Returns a parser that accepts one of these words, at least two, and returns its value. Case matters.
 pub(super) fn one_of<T: Copy>(words: &[(&str, T)]) -> impl Fn(&Raw) -> ParseResult<T> {
     move |raw| {
         let found = words.iter().find(|(word, _)| raw.as_text() == Some(word));
@@ -398,7 +398,7 @@ pub(super) fn bytes(range: RangeInclusive<u64>) -> impl Fn(&Raw) -> ParseResult<
     }
 }
 
-/// Parses the disk space to keep free: a size, "auto", or "off".
+/// Parses the disk space to keep free: a size from 1 B to 1 EiB, "auto", or "off".
 pub(super) fn min_free(raw: &Raw) -> ParseResult<MinFree> {
     match raw.as_text() {
         Some("auto") => Ok(MinFree::Auto),
@@ -443,7 +443,7 @@ pub(super) fn recipient(raw: &Raw) -> ParseResult<Recipient> {
     raw.as_text().map_or_else(|| Err("an age public key such as \"age1…\"".to_owned()), Recipient::parse)
 }
 
-/// Parses at least one address to listen on.
+/// Parses addresses to listen on, at least one: a port as a number, or texts ([`Raw::items`]).
 pub(super) fn addresses(raw: &Raw) -> ParseResult<Vec<Address>> {
     let expected = "a port such as 8080, an address and a port such as \"127.0.0.1:8080\", \"localhost:8080\" or \":80\", \"unix:/PATH\", or a list of these";
     let found = match raw {
@@ -543,7 +543,7 @@ fn parse_web_address(raw: &Raw, expected: &str) -> ParseResult<String> {
     Err(with_punycode(expected, ascii_web_address(&address)))
 }
 
-/// Whether a text is an http or https URL of ASCII characters, without a user name.
+/// Whether a text is a URL of ASCII characters with `http` or `https` in lower case, without a user name.
 fn is_web_address(address: &str) -> bool {
     let rest = address.strip_prefix("https://").or_else(|| address.strip_prefix("http://"));
     let authority = rest.map(|rest| rest.split(['/', '?', '#']).next().unwrap_or_default());
@@ -584,10 +584,12 @@ pub(super) fn language(raw: &Raw) -> ParseResult<String> {
     if first && rest { Ok(tag) } else { Err("a language tag such as \"en\" or \"de-CH\"".to_owned()) }
 }
 
-/// Parses a list of language tags. Refuses duplicates, regardless of case.
+/// Maximum number of languages. Each one adds work to every load of the site.
+const MAX_LANGUAGES: usize = 50;
+
+/// Parses a list of at most [`MAX_LANGUAGES`] tags, which may be empty. Refuses duplicates, regardless of
+/// case.
 pub(super) fn languages(raw: &Raw) -> ParseResult<Vec<String>> {
-    /// Maximum number of languages. Each one adds work to every load of the site.
-    const MAX_LANGUAGES: usize = 50;
     let expected =
         format!("a list of up to {MAX_LANGUAGES} different language tags such as [\"en\", \"de\"]");
     let tags = parse_items(raw, &expected, |tag| language(&Raw::Text(tag.to_owned())).ok())?;
