@@ -267,9 +267,9 @@ fn is_decoration(dom: &Dom, id: NodeId) -> bool {
 }
 
 /// Whether the symbols in an element say something that the text beside them does not: a mark such as `✓`, a
-/// sign at a number, but not a toggle ([`is_toggle`]), a part of the text ([`is_in_text`]), or the only text
-/// of a table cell, unless that is an icon of a font. False without symbols, in buttons and code, beside a
-/// text for screen readers, which says the same, and beside another row of stars.
+/// part of the text ([`is_in_text`]), a sign at a number that is not a toggle ([`is_toggle`]), or the only
+/// text of a table cell, unless that is an icon of a font. False without symbols, in buttons and code, beside
+/// a text for screen readers, which says the same, and beside another row of stars.
 fn is_meaningful_symbol(dom: &Dom, id: NodeId, symbols: &str) -> bool {
     let is_for_screen_readers = |beside| dom.has_class_in(beside, FOR_SCREEN_READERS);
     // A rating may be two rows of stars on top of each other: the width of the upper row shows the rating.

@@ -164,8 +164,8 @@ fn is_diagram(dom: &Dom, id: NodeId) -> bool {
         && dom.descendants(id).all(|d| matches!(dom.tag(d), Tag::Text | Tag::Ignored))
 }
 
-/// Whether a `<code>` element with a language and several lines stands alone in a `<div>` or the like,
-/// instead of in a `<pre>`.
+/// Whether a `<code>` element with a class `language-…` and several lines stands alone in a `<div>` or the
+/// like, instead of in a `<pre>`.
 fn is_unwrapped_code(dom: &Dom, id: NodeId) -> bool {
     let is_block = |p| matches!(dom.tag(p), Tag::Div | Tag::Section | Tag::Figure | Tag::Other);
     dom.classes(id).any(|class| class.starts_with("language-"))
@@ -347,7 +347,7 @@ fn is_diff(dom: &Dom, root: NodeId) -> bool {
     })
 }
 
-/// Whether the element is a `<pre><code>` that contains only text.
+/// Whether the element is a `<pre>` whose only element is a child `<code>`. Text may be beside it.
 fn is_plain(dom: &Dom, root: NodeId) -> bool {
     let mut elements = dom.descendants(root).filter(|&id| id != root && dom.element(id).is_some());
     dom.tag(root) == Tag::Pre

@@ -189,6 +189,7 @@ fn comparable_content(dom: &Dom, id: NodeId) -> String {
 }
 
 /// Whether both nodes have links, and these lead to different pages or to the same pages in another order.
+/// Ignores queries and fragments.
 fn links_differ(dom: &Dom, id: NodeId, other: NodeId) -> bool {
     let links = |root| {
         let addresses = dom.subtree(root).filter(|&d| dom.tag(d) == Tag::A);

@@ -27,7 +27,8 @@ pub(super) struct FlatItem {
 }
 
 impl Converter<'_> {
-    /// Reads a block as items of a flat list. Empty for other blocks.
+    /// The items of a flat list that a paragraph of Word ([`Self::word_item`]) or an HTML list
+    /// ([`read_flat_list`]) has. Empty for other blocks.
     pub(super) fn flat_items(&self, id: NodeId) -> Vec<FlatItem> {
         match self.dom.tag(id) {
             Tag::P => self.word_item(id).into_iter().collect(),
@@ -107,8 +108,9 @@ impl Converter<'_> {
     }
 }
 
-/// Restores the styles that Word's format "Web Page, Filtered" removes from the items of lists. The paragraph
-/// gets its level. A new element around the marker and the space after it gets the style of a marker.
+/// Restores the styles that Word's format "Web Page, Filtered" removes from the items of lists. The level
+/// replaces all of the paragraph's `style`. A new element around the marker and the space after it gets the
+/// style of a marker.
 pub(super) fn mark_filtered_items(dom: &mut Dom, root: NodeId) {
     let paragraphs = dom.descendants(root).filter(|&id| dom.tag(id) == Tag::P);
     let items: Vec<_> = paragraphs.filter_map(|id| Some((id, filtered_marker(dom, id)?))).collect();
@@ -214,8 +216,8 @@ fn is_first(number: &str) -> bool {
     matches!(number, "a" | "A" | "i" | "I") || number.parse() == Ok(1)
 }
 
-/// The number that a marker shows: digits, or a letter, as in `b)`. A single `i` is probably the Roman one.
-/// Anything else is 1.
+/// The number that a marker without its punctuation shows: digits, or a single letter, so `b` is 2. `i` is
+/// probably the Roman one. Anything else is 1.
 fn number_of(marker: &str) -> u32 {
     match *marker.as_bytes() {
         [letter] if letter.is_ascii_alphabetic() && !letter.eq_ignore_ascii_case(&b'i') => {

@@ -196,8 +196,8 @@ fn remove_separators(dom: &mut Dom, links: &[NodeId]) {
 }
 
 /// Removes the number at the beginning of a note, if it is bold or in a form of [`numbered_text`], and the
-/// punctuation after it. An item of an ordered list keeps a number without a bracket before it, because
-/// browsers number the items.
+/// punctuation after it. An item of an ordered list keeps a number that is neither bold nor after a
+/// bracket, because browsers number the items.
 pub(super) fn remove_number(dom: &mut Dom, note: NodeId, number: &str) {
     let Some(first) = first_text(dom, note) else { return };
     let is_item = dom.tag(note) == Tag::Li && dom.parent(note).is_some_and(|list| dom.tag(list) == Tag::Ol);

@@ -160,7 +160,7 @@ impl Inline {
         self.stack.push(open);
     }
 
-    /// Adds a link with plain text. `address` is escaped for Markdown.
+    /// Adds a link with plain text. The caller has escaped `address` for Markdown.
     pub(super) fn add_link(&mut self, address: &str, text: &str) {
         self.open_link(format!("]({address})"));
         self.add_text(text);

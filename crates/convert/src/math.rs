@@ -194,9 +194,9 @@ fn editor_formula(dom: &Dom, id: NodeId) -> Option<String> {
     dom.attribute(id, name).filter(|_| is_math || name == "data-value").map(str::to_owned)
 }
 
-/// The formula that an image shows: the TeX in the address of a service that draws formulas, the MathML that
-/// MathType adds, or the description if a class or the attribute `eeimg` says that the image is a formula.
-/// `None` if the description is not TeX, or has neither a command, a script nor an equals sign.
+/// The formula that an image shows: the MathML that MathType adds, else the TeX in the address of a service
+/// that draws formulas, else the description if a class or the attribute `eeimg` says that the image is a
+/// formula. `None` if the description is not TeX, or has neither a command, a script nor an equals sign.
 fn read_image(dom: &Dom, id: NodeId) -> Option<Formula> {
     const CLASSES: [&str; 4] = ["latex", "math", "ql-img-inline-formula", "ql-img-displayed-equation"];
     let is_marked = || dom.has_class_in(id, &CLASSES) || dom.has_attribute(id, "eeimg");

@@ -136,15 +136,16 @@ fn is_text_block(dom: &Dom, id: NodeId) -> bool {
     is_plain_block(dom, id) && linked().sum::<usize>() * 2 < dom.letters(id)
 }
 
+/// Whether an element is a block without a role, other than `<dialog>`, `<nav>` and `<menu>`.
 fn is_plain_block(dom: &Dom, id: NodeId) -> bool {
     dom.tag(id).is_block()
         && !matches!(dom.tag(id), Tag::Dialog | Tag::Nav | Tag::Menu)
         && !dom.has_attribute(id, "role")
 }
 
-/// Whether an element is a block that follows a control, as in a list of questions: an element with
-/// `aria-expanded`, or a button or clickable heading. After a button that copies something, or if the block
-/// is a menu or belongs to a form, only `aria-expanded` counts.
+/// Whether an element is a plain block ([`is_plain_block`]) that follows a control, as in a list of
+/// questions: an element with `aria-expanded`, or a button or clickable heading. After a button that copies
+/// something, or if the block is mostly links or belongs to a form, only `aria-expanded` counts.
 pub(super) fn follows_control(dom: &Dom, id: NodeId) -> bool {
     let Some(before) = dom.previous_element(id).filter(|_| is_plain_block(dom, id)) else { return false };
     let is_opener = |d: NodeId| dom.has_attribute(d, "aria-expanded");

@@ -322,7 +322,7 @@ fn is_badge(dom: &Dom, id: NodeId) -> bool {
     dom.classes(id).any(ends)
 }
 
-/// Whether two adjacent elements of different kinds in a layout are two words: a number and a word that has
+/// Whether two adjacent elements with different tags in a layout are two words: a number and a word that has
 /// at least three letters or begins with a capital, or a word and one that begins with a capital or is a
 /// `<time>` that begins with a digit. False if there is text beside them or at an end of their parent, and if
 /// the parent is not a layout ([`is_layout`], [`holds_items`]).
