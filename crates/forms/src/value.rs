@@ -347,9 +347,9 @@ pub(crate) fn is_day(text: &str, [first, last]: [&str; 2]) -> bool {
 }
 
 /// The normal form of a web address (URL Standard): `https://` is added where the scheme is missing, names
-/// are in lowercase and internationalized ones in Punycode. `None` if the text is no address of the web, or
-/// has a user's name or a password. Drops blank and invisible characters at both ends, which people copy with
-/// addresses.
+/// are in lowercase and internationalized ones in Punycode. `None` if the text is no address of the web, such
+/// as a name without a dot, or has a user's name or a password. Drops blank and invisible characters at both
+/// ends, which people copy with addresses.
 pub fn web_address(text: &str) -> Option<String> {
     let text = text.trim_matches(|c| is_blank(c) && !c.is_control());
     if text.contains(|c: char| c.is_whitespace() || c.is_control() || c == '\\') {
