@@ -30,6 +30,7 @@ pub struct Highlighter {
 }
 
 impl Highlighter {
+    /// `None` if the grammars cannot be unpacked, which is tried only once.
     fn registry(&self) -> Option<&Registry> {
         // The grammars of the built-in registry are linked already; linking them again would take as long as
         // unpacking them.
