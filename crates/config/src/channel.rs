@@ -469,7 +469,7 @@ pub(super) fn refuse_unreachable(r: &mut Reader<'_>, key: &str, url: &Url, allow
     }
 }
 
-/// Parses the hosts, or URLs without a path, where agents publish their keys.
+/// Parses the hosts, or URLs without a path, where agents publish their keys. A host gets `https://`.
 pub(super) fn parse_directories(raw: &Raw) -> ParseResult<Vec<Url>> {
     let expected = "a list of hosts such as [\"agent.example.com\"], or of URLs without a path";
     let read = |text: &str| {

@@ -66,7 +66,8 @@ pub(super) fn read(r: &mut Reader<'_>) -> FormSet {
     FormSet::new(forms).with_faulty(faulty)
 }
 
-/// Reads the definition in one file. If the file has faults, records them and returns `None`.
+/// Reads the definition in one file, which extends the built-in form of this name, if there is one. If the
+/// file has faults, records them and returns `None`.
 fn read_file(r: &mut Reader<'_>, folder: &Path, name: &str, place: &str) -> Option<FormFile> {
     let text = toml_folder::read(folder, name);
     let file = match (text, FormSet::built_in().named(name)) {

@@ -256,10 +256,10 @@ impl Config {
         ours.ne(other.settings.iter().filter(of_effect).map(Setting::identity))
     }
 
-    /// Fills in the base URL and what depends on it: the target of redirects to HTTPS, the site's origin, and
-    /// links in mails. The base URL is `base_url`, or else that of the first ACME domain, or else of the
-    /// address `listening_on`, which defaults to the first configured TCP address. 127.0.0.1 stands for an
-    /// address on all interfaces.
+    /// Fills in the base URL and what depends on it: the target of redirects to HTTPS, the site's origin,
+    /// links in mails, and the canary's target. Also gives the canary all forms. The base URL is `base_url`,
+    /// or else that of the first ACME domain, or else of the address `listening_on`, which defaults to the
+    /// first configured TCP address. 127.0.0.1 stands for an address on all interfaces.
     #[must_use]
     pub fn with_base_url(mut self, listening_on: Option<SocketAddr>) -> Self {
         let is_secure = self.web.http.tls.source.is_some();

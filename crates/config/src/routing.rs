@@ -25,7 +25,7 @@ pub(super) struct ChannelForms {
 }
 
 impl ChannelForms {
-    /// The forms in `set` with these names, or all forms if `names` is empty.
+    /// The forms in `set` with these names, or all forms if `names` is empty. Ignores unknown names.
     pub(super) fn named(names: &[String], set: &FormSet) -> ChannelForms {
         let is_taken = |name: &str| names.is_empty() || names.iter().any(|taken| taken == name);
         ChannelForms {
