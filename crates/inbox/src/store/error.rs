@@ -215,6 +215,7 @@ impl StoreError {
     }
 }
 
+/// A clause about a PostgreSQL error, for after “reported”.
 fn describe_sqlstate(code: &str) -> String {
     match code {
         "42501" => format!("that the role lacks a right (SQLSTATE {code})"),

@@ -73,8 +73,8 @@ pub(super) fn open_and_lock(url: &DatabaseUrl, make: bool) -> Result<Option<Lock
     }
 }
 
-/// Creates an empty inbox if there is none. Fails if another program or a version with another layout created
-/// the existing one.
+/// Creates an empty inbox if there is none, and missing folders for a SQLite file. Fails if another program
+/// or a version with another layout created the existing one.
 pub fn create_if_missing(url: &DatabaseUrl) -> Result<(), StoreError> {
     match url {
         DatabaseUrl::Sqlite(path) => {

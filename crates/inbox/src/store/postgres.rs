@@ -41,8 +41,9 @@ pub(super) fn open_to_read(server: &Server) -> Result<PgConnection, StoreError> 
     Ok(connection)
 }
 
-/// Opens an existing inbox for changes. Fails with [`StoreError::Missing`] if there is none, and with
-/// [`StoreError::Locked`] while it is being copied to another database.
+/// Opens an existing inbox for changes. Fails with [`StoreError::Missing`] if there is none, with
+/// [`StoreError::Locked`] while it is being copied to another database, and with [`StoreError::NotDurable`]
+/// if commits may be lost ([`make_durable`]).
 pub(super) fn open_to_edit(server: &Server) -> Result<(PgConnection, Secret), StoreError> {
     let connection = PgConnection::open(server, EDITING)?;
     expect_layout(&connection, server)?;

@@ -237,7 +237,8 @@ impl PgConnection {
         }
     }
 
-    /// Converts an error of the statements from [`Pooled::begin`].
+    /// Converts an error of the statements from [`Pooled::begin`]: to [`StoreError::Unreachable`] if the
+    /// registration has ended or `fsync` is off.
     fn begin_error(&self, error: &Error) -> StoreError {
         // `Registration::check` divides by zero (22012) if the registration is gone or `fsync` is off.
         if error.as_db_error().is_some_and(|error| error.code().code() == "22012") {

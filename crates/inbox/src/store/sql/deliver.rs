@@ -325,7 +325,7 @@ pub(super) fn read_or_park(
 /// Parks a delivery whose row cannot be read, unless its attempt is in `under_way`: an earlier attempt may
 /// have sent it, and without its counts, nothing limits how often it is sent again. If the submission was
 /// held in the meantime, the delivery is held instead. Ends an attempt that has no outcome as uncertain, and
-/// repairs the counts, so that the operator can retry the delivery.
+/// repairs the counts, so that the operator can retry the delivery. Logs the error.
 fn park_damaged(
     tx: &dyn Sql,
     row: &Row,

@@ -39,10 +39,10 @@ fn clean(text: &str) -> Result<String, StoreError> {
 }
 
 impl Editor {
-    /// Adds a note to a submission, trimmed and with each NUL replaced by U+FFFD. An empty note changes
-    /// nothing, and neither does a note that repeats the submission's last note if the same user wrote that,
-    /// because a form may be sent twice. Fails with [`StoreError::NoteTooLong`] if the note is longer than
-    /// [`MAX_NOTE`], and with [`StoreError::TooManyNotes`] if the submission has [`MAX_NOTES`].
+    /// Adds a note to a submission, trimmed, with line feeds as line breaks and U+FFFD for NUL. An empty note
+    /// changes nothing, and neither does a note that repeats the submission's last note if the same user
+    /// wrote that, because a form may be sent twice. Fails with [`StoreError::NoteTooLong`] if the note is
+    /// longer than [`MAX_NOTE`], and with [`StoreError::TooManyNotes`] if the submission has [`MAX_NOTES`].
     pub fn add_note(
         &mut self,
         submission: Uuid,

@@ -448,6 +448,7 @@ impl Drop for PartialFile {
     }
 }
 
+/// Removes the journals of a SQLite file if it has some. Ignores failures.
 fn remove_logs(path: &Path) {
     for suffix in ["-journal", "-wal", "-shm"] {
         let _ = fs::remove_file(with_suffix(path, suffix));
