@@ -44,7 +44,7 @@ impl RateLimiter {
 
     /// Checks a request from `source` at `now`. If all quotas allow the request, counts it against them.
     /// Waits at most [`RedisOptions::timeout`] for Redis, and not at all while the circuit breaker is open.
-    /// Without a valid reply, the local limits decide.
+    /// Requests that Redis allows are counted locally, too. Without a valid reply, the local limits decide.
     pub async fn check(&self, source: Source, now: Instant) -> LimitDecision {
         if let Some(shared) = &self.shared {
             // Boxed, so that the future stays small if limits are not shared.
