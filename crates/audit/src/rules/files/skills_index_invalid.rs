@@ -63,7 +63,8 @@ fn fault((number, skill): (usize, &Value)) -> Option<(Severity, String)> {
     (!is_name(name)).then(|| (Severity::Advice, message()))
 }
 
-/// Whether a name is valid (agentskills.io, "Specification").
+/// Whether a name has at most 64 bytes, and is made of lower-case letters, digits and single hyphens between
+/// them (agentskills.io, "Specification").
 fn is_name(name: &str) -> bool {
     let is_word = |word: &str| {
         !word.is_empty() && word.bytes().all(|byte| byte.is_ascii_lowercase() || byte.is_ascii_digit())
