@@ -174,9 +174,9 @@ fn is_language_label(dom: &Dom, id: NodeId) -> bool {
 }
 
 /// Whether the element's own attributes hide it, it is a popover or a closed `<dialog>`, it is decoration
-/// that screen readers skip and not the symbol of a link, or it is a text for screen readers in a button.
-/// `hidden=until-found` does not count, and neither does `visibility: hidden` that a script probably removes
-/// on scrolling ([`is_shown_by_scrolling`]).
+/// that screen readers skip and not the symbol of a link, it is a text for screen readers in a button, or
+/// LaTeXML hides it in a footnote mark. `hidden=until-found` does not count, and neither does
+/// `visibility: hidden` that a script probably removes on scrolling ([`is_shown_by_scrolling`]).
 fn is_hidden(dom: &Dom, id: NodeId) -> bool {
     let Some(element) = dom.element(id) else { return false };
     let style_is = |name, value| dom.style(id, name).is_some_and(|own: &str| own.eq_ignore_ascii_case(value));
