@@ -119,8 +119,8 @@ pub(super) enum Revocation {
 }
 
 /// Makes a change of one submission, and redirects to the form's list or, without one, to the submission (`/`
-/// if that is gone), with a notice of the result. A removal that is not confirmed shows what it would remove
-/// instead ([`remove`]).
+/// if that is gone), with a notice of the result. A removal instead shows what it would remove or, once
+/// confirmed, redirects to `/` ([`remove`]).
 pub(super) fn change_one(
     request: &PageRequest<'_>,
     id: Uuid,

@@ -94,10 +94,10 @@ fn session_role(session: &Session, users: &[User]) -> Option<Role> {
     }
 }
 
-/// Ends the sessions and mailed login links of users who are no longer in the configuration, once after each
-/// change of it, so that they stay ended if the users return. Keeps links that a command printed, and their
-/// sessions. Other requests do not wait for that, because the sessions are refused anyway. An error is
-/// logged, and the next request tries again.
+/// Ends the sessions and mailed login links of users who are no longer in the configuration, so that they
+/// stay ended if the users return: once after the start and each reload. Keeps links that a command printed,
+/// and their sessions. Other requests do not wait for that, because the sessions are refused anyway. An error
+/// is logged, and the next request tries again.
 pub(super) fn end_sessions_of_removed_users(inbox: &DeskState, options: &Arc<DeskOptions>) {
     let known = || inbox.known_options.lock().unwrap_or_else(PoisonError::into_inner);
     // Each reload creates new options in memory, so compare their addresses.

@@ -129,7 +129,8 @@ impl ListQuery {
 
     /// The filter for a user, without the search text and the division into leads and sign-ups. The states
     /// `Open`, `Unread` and `Mine` exclude spam, done submissions and, unless the query names a status, held
-    /// ones; `Due` excludes spam and done ones. Without a state, a list of held submissions excludes spam.
+    /// ones. `Due` selects any day to follow up, also a future one, and excludes spam and done submissions.
+    /// Without a state, a list of held submissions excludes spam.
     pub(super) fn filter(&self, user: &str) -> Filter {
         let filter =
             Filter { form: self.form.clone(), status: self.status, before: self.before, ..Filter::default() };

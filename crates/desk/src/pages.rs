@@ -98,7 +98,8 @@ impl<'a> PageRequest<'a> {
         })
     }
 
-    /// Renders a template with `values` and the values that every page shares, read over one connection.
+    /// Renders a template with `values` and the values that every page shares, read over one connection. The
+    /// navigation marks `section` as the current page.
     pub(super) fn render(
         &self,
         template: &str,

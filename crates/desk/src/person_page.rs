@@ -44,7 +44,8 @@ impl PageRequest<'_> {
         Ok(found.map(|values| self.inbox.templates.page(StatusCode::OK, "person.html", values)))
     }
 
-    /// A heading such as `Ada Lovelace wrote three times since March 2026`.
+    /// A heading such as `Ada Lovelace wrote three times since March 2026`. `name` is `None` if all
+    /// submissions shown are encrypted.
     fn heading(&self, name: Option<&str>, summary: PersonSummary) -> String {
         let name = name.map_or_else(|| "The sender of encrypted submissions".to_owned(), visible);
         let month = summary.first_at.to_zoned(self.clock.zone.clone()).strftime("%B %Y").to_string();
