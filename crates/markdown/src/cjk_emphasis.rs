@@ -50,7 +50,7 @@ pub(crate) fn is_cjk(c: char) -> bool {
     )
 }
 
-/// The name of the HTML element for an emphasis node; `None` for other nodes.
+/// The name of the HTML element for emphasis, strong emphasis or strikethrough; `None` for other nodes.
 fn element(value: &NodeValue) -> Option<&'static str> {
     match value {
         NodeValue::Emph => Some("em"),
@@ -60,7 +60,7 @@ fn element(value: &NodeValue) -> Option<&'static str> {
     }
 }
 
-/// The HTML element and the position of each emphasis node in a block.
+/// The HTML element ([`element`]) and the position of each emphasis node in a block.
 fn emphasis(block: Node<'_>) -> impl Iterator<Item = (&'static str, Sourcepos)> {
     block.descendants().filter_map(|node| {
         let data = node.data();

@@ -41,9 +41,10 @@ pub fn is_sized_format(media_type: &str) -> bool {
     formats.contains(&media_type)
 }
 
-/// The size of an image. Detects the format from the content, because a file's extension may be wrong. Also
-/// reads HEIF images other than AVIF. `None` if the header is damaged or of another format, or if an SVG
-/// states no size. The sides of an SVG are rounded to whole pixels, at least 1 and at most 100,000.
+/// The size of an image; of a JPEG, after the rotation in its Exif data. Detects the format from the content,
+/// because a file's extension may be wrong. Also reads HEIF images other than AVIF. `None` if the header is
+/// damaged or of another format, or if an SVG states no size. The sides of an SVG are rounded to whole
+/// pixels, at least 1 and at most 100,000.
 pub fn read_size(bytes: &[u8]) -> Option<ImageSize> {
     match bytes {
         [0xff, 0xd8, ..] => read_jpeg(bytes).map(JpegHeader::shown_size),
