@@ -242,7 +242,8 @@ impl Smtp {
         idle.pop()
     }
 
-    /// Keeps the connection for reuse, or returns it if the caller must close it.
+    /// Keeps the connection for reuse. Returns it after [`MAX_MESSAGES`] messages or if [`MAX_IDLE`] are kept
+    /// already: the caller must then close it.
     fn keep_idle(&self, session: SmtpSession) -> Option<SmtpSession> {
         let mut idle = self.idle.lock().unwrap_or_else(PoisonError::into_inner);
         if session.sent >= MAX_MESSAGES || idle.len() >= MAX_IDLE {

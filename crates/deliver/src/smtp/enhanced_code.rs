@@ -3,8 +3,8 @@
 use frontdesk_inbox::submission::outcome::Cause;
 
 /// Derives the cause of a 5xx reply to a message from the enhanced status code (RFC 3463, RFC 5248), which is
-/// the first word of the reply's text. Some servers also use 5xx codes for temporary problems, for example
-/// 5.4.5 when a daily quota is exhausted (Gmail).
+/// the first word of the reply's text, or from words about the sender. Some servers also use 5xx codes for
+/// temporary problems, for example 5.4.5 when a daily quota is exhausted (Gmail).
 pub(super) fn cause_of_refusal(text: &str) -> Cause {
     match enhanced_code(text) {
         _ if concerns_account(text) || concerns_authentication(text) => Cause::Channel,

@@ -28,7 +28,8 @@ pub fn shorten(text: &str, limit: usize) -> String {
     escape_characters(text, limit, |c, _| String::from(c).into())
 }
 
-/// For Slack: escapes the three characters that mentions and links use. `limit` applies to the escaped text.
+/// For Slack: escapes the three characters that mentions and links use. Shortens the escaped text to `limit`
+/// UTF-16 code units, including the ellipsis.
 pub fn slack(text: &str, limit: usize) -> String {
     escape_characters(text, limit, |c, _| match c {
         '&' => "&amp;".into(),
@@ -38,8 +39,9 @@ pub fn slack(text: &str, limit: usize) -> String {
     })
 }
 
-/// For Discord and other services that use Markdown: escapes formatting characters. `limit` applies to the
-/// escaped text. Web addresses stay as they are, because a backslash would become part of the link.
+/// For Discord and other services that use Markdown: escapes formatting characters. Shortens the escaped text
+/// to `limit` UTF-16 code units, including the ellipsis. Web addresses stay as they are, because a backslash
+/// would become part of the link.
 pub fn markdown(text: &str, limit: usize) -> String {
     escape_characters(text, limit, |c, position| match c {
         c if position.is_in_url => String::from(c).into(),
