@@ -47,6 +47,8 @@ impl ConnMemory {
         }
     }
 
+    /// Counts a request. A part of the charge stays after its end, for the greatest number of simultaneous
+    /// requests.
     pub(super) fn on_request_begin(&mut self) {
         self.begun += 1;
         self.open += 1;

@@ -15,7 +15,8 @@ pub(super) struct AcmeCache {
 }
 
 impl AcmeCache {
-    /// The cache files in a folder. `directory` is the URL of the authority's directory.
+    /// The cache files in a folder. `directory` is the URL of the authority's directory. The certificate's
+    /// file differs by `domains`, the account's by `contact`, and both by `directory`.
     pub fn at(folder: &Path, domains: &[String], contact: &[String], directory: &str) -> Self {
         Self {
             certificate: folder.join(format!("certificate-{}.pem", file_name_digest(domains, directory))),
