@@ -475,8 +475,8 @@ impl FolderListing<'_, '_, '_> {
     }
 
     /// Reports a rule of another server in the file `name` that restricts access to published files, because
-    /// they would be public without it. `real` is the path of the folder. Files above [`MAX_RULES_BYTES`] do
-    /// not count.
+    /// they would be public without it. `real` is the path of the folder. Unreadable files, and those above
+    /// [`MAX_RULES_BYTES`], do not count.
     fn report_access_rule(&mut self, folder: &Folder, real: &Path, name: &str, place: &str) {
         let is_root = folder.name.is_empty() && matches!(&*self.place, "" | "static/");
         if folder.is_excluded || !may_restrict_access(name, is_root) {

@@ -214,8 +214,8 @@ pub enum Audience {
 }
 
 impl Audience {
-    /// Determines the audience from the read bits of each page, and whether it is the home page. Without
-    /// pages, all users are the audience.
+    /// The largest class that may read the home page or at least half of the pages. `pages` has the read bits
+    /// of each page, and whether it is the home page. Without pages, all users are the audience.
     pub fn of_pages(pages: impl IntoIterator<Item = (u32, bool)>) -> Self {
         let pages: Vec<(u32, bool)> = pages.into_iter().collect();
         let has = |audience: Self| {

@@ -665,8 +665,8 @@ fn id_mask<'a>(bits: u64, ids: impl IntoIterator<Item = &'a Id>) -> u64 {
 /// The mask of a phrase with only one step: a bit that is set in every mask of following words.
 const ALWAYS_NEAR: u64 = 1;
 
-/// Whether `ids` begin with the steps of a phrase, within one sentence. Phrases have few steps and fewer
-/// gaps, which bounds the work for each word of the text.
+/// Whether `ids` begin with the steps of a phrase, within one sentence. Up to [`GAP`] other words may precede
+/// a step with a gap. Phrases have few steps and fewer gaps, which bounds the work for each word of the text.
 fn begins_with_steps(steps: &[Step], others: &Lists<Id>, ids: &[Id]) -> bool {
     let Some((step, rest)) = steps.split_first() else { return true };
     let places = if step.gap { GAP + 1 } else { 1 };
