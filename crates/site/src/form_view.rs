@@ -51,7 +51,7 @@ impl<'a> FormView<'a> {
         form.fields.iter().map(|field| self.label(form, field)).collect()
     }
 
-    /// The title of a form in the language of the page.
+    /// The title of a form, if possible in the language of the page ([`Self::choose`]).
     pub fn title(&self, form: &Form) -> &str {
         let base = FormSet::built_in().named(form.name);
         let word = self.words.find(&format!("{}_title", form.name));

@@ -191,7 +191,7 @@ fn set_default_image(documents: &mut [Document], image: Option<&str>, base_url: 
     }
 }
 
-/// The targets of the footer's links. Skips links to other sites.
+/// The targets of the footer's links. Skips links with a scheme or a host, even this site's.
 fn footer_links(options: &PagesOptions, catalog: &LinkCatalog) -> Vec<LinkTarget> {
     let place = LinkOrigin { file: "", path: "/" };
     let links = options.footer.iter().flat_map(|group| &group.links);

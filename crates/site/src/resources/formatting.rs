@@ -50,6 +50,7 @@ pub(super) fn render_xml(template: &str, values: Value) -> String {
     environment.render_str(template, values).unwrap_or_default()
 }
 
+/// A template engine that drops the line break after each block tag.
 fn environment() -> Environment<'static> {
     let mut environment = Environment::new();
     environment.set_syntax(SyntaxConfig::builder().trim_blocks(true).build().unwrap_or_default());

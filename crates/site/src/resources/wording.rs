@@ -20,7 +20,8 @@ pub(super) fn operator_name(options: &PagesOptions) -> &str {
     if name.is_empty() { options.title.trim() } else { name }
 }
 
-/// A phrase for the website, to be used within a sentence: `the website of Example`.
+/// A phrase for the website, to be used within a sentence: `the website of OPERATOR`, or else `the website
+/// TITLE` or `this website`.
 pub(super) fn website(options: &PagesOptions) -> String {
     match (options.title.trim(), options.operator.name.trim()) {
         ("", "") => "this website".to_owned(),

@@ -59,7 +59,8 @@ const WORD_BYTES: [u8; 256] = {
     table
 };
 
-/// The length and the hash of the ASCII letters and digits at the beginning of a text.
+/// The length and the hash of the ASCII letters and digits at the beginning of a text. Case does not change
+/// the hash.
 fn read_ascii_word(text: &[u8]) -> (usize, WordHash) {
     let mut hash = EMPTY;
     for (length, byte) in text.iter().enumerate() {
