@@ -309,6 +309,7 @@ fn removed_endpoint(layout: &ExportLayout) -> Option<&RecordedResponse> {
 /// own errors (`trouble`), `Cache-Control` is `no-store`, and headers about the content are left out. A 304
 /// has no `Content-Type`.
 fn header_map(layout: &ExportLayout, header: &str) -> NginxMap {
+    /// The response of a page to clients that accept neither HTML nor Markdown.
     fn not_acceptable(content: &UrlContent) -> Option<&RecordedResponse> {
         match content {
             UrlContent::Page { neither, .. } => Some(neither),

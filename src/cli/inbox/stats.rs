@@ -221,7 +221,8 @@ fn format_counts<'a>(counts: impl Iterator<Item = (&'a str, usize)>) -> Vec<Stri
     pieces
 }
 
-/// Writes `head` and then `pieces`, wrapped to `width` columns and indented by the width of `head`.
+/// Writes `head` and then `pieces`, wrapped to `width` columns by [`wrap`] and indented by the width of
+/// `head`.
 pub(in crate::cli) fn write_wrapped(
     head: &str,
     pieces: &[String],

@@ -365,7 +365,8 @@ fn refuse_errors(faults: Vec<Fault>) -> Result<Vec<Fault>, Vec<Fault>> {
     if faults.iter().any(|fault| fault.severity == Severity::Error) { Err(faults) } else { Ok(faults) }
 }
 
-/// The configured options of the inbox's web interface, plus the site's form pages and how views are counted.
+/// The configured options of the inbox's web interface, plus the site's form pages, how views are counted,
+/// the public TLS port and the lexicon of screening.
 pub(super) fn desk_options(config: &Config, site: &Site) -> DeskOptions {
     let view_counting = match config.web.count_views {
         true => ViewCounting::On,
