@@ -32,8 +32,8 @@ fn main() {
     println!("cargo::rustc-env=FRONTDESK_CONVERTER={hash:032x}");
 }
 
-/// Adds a file, or all files in a folder, to `files`. `name` is the path relative to this crate, so that the
-/// fingerprint does not depend on the location of the project.
+/// Adds a file, or all files in a folder, to `files`. Panics if one cannot be read. `name` is the path
+/// relative to this crate, so that the fingerprint does not depend on the location of the project.
 fn collect(path: &Path, name: &str, files: &mut BTreeMap<String, Vec<u8>>) {
     if let Ok(entries) = fs::read_dir(path) {
         for entry in entries.flatten() {

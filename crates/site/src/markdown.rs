@@ -372,8 +372,8 @@ impl<'a> BodyRenderer<'a, '_> {
         html
     }
 
-    /// Renders `$…$` and `$$…$$` as a formula. Keeps `$…$` as text if the dollar signs are probably those of
-    /// prices or of names such as `$HOME/$USER`.
+    /// Renders `$…$` and `$$…$$` with [`Self::formula_html`]. Keeps `$…$` as text if the dollar signs are
+    /// probably those of prices or of names such as `$HOME/$USER`.
     fn render_formula(&mut self, node: Node<'a>, math: &NodeMath, position: Sourcepos) {
         let value = if dollars::is_text(&self.source, math, position) {
             self.rendered.facts.words += count_words(&math.literal);

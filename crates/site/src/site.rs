@@ -634,8 +634,9 @@ impl Site {
         site
     }
 
-    /// The files of all entries and 404 pages. A file with several paths is returned once. The pages that
-    /// answer forms, and those that confirm addresses, are not among them.
+    /// The files of all entries, of their variants for rewritten paths, and of 404 pages. A file with several
+    /// paths is returned once. The pages that answer forms, and those that confirm addresses, are not among
+    /// them.
     pub fn files(&self) -> Vec<&Arc<File>> {
         let missing =
             std::iter::once(&self.not_found).chain(self.folder_not_found.iter().map(|(_, page)| page));
