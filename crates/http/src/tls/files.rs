@@ -91,7 +91,8 @@ impl WatchedFiles {
     }
 }
 
-/// Starts a thread that reloads changed files and warns before expiry, until `current` is dropped.
+/// Starts a thread that reloads changed files (none with ACME) and warns before expiry, until `current` is
+/// dropped.
 pub(super) fn spawn_watcher(
     files: Option<Arc<WatchedFiles>>,
     current: &Arc<CurrentCertificate>,
