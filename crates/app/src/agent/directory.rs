@@ -189,8 +189,8 @@ impl DirectoryFetch {
         }
     }
 
-    /// Fetches the directory's keys, with which [`Drop`] replaces the old ones, even if there are none; a
-    /// failed fetch replaces nothing. Logs a warning if the fetch fails, takes longer than
+    /// Fetches the directory's keys. [`Drop`] then replaces the old keys with them, even if none is usable;
+    /// after a failed fetch, it keeps the old ones. Logs a warning if the fetch fails, takes longer than
     /// [`LONGEST_FETCH`], or finds no usable key.
     async fn fetch_keys(&mut self, client: Arc<FetchClient>) {
         let directory = self.directory.name();

@@ -103,8 +103,8 @@ impl AgentKey {
     }
 
     /// Parses a JWK. `None` if it is invalid, not for signatures, of an unsupported type or algorithm, an RSA
-    /// key of fewer than 2048 or more than 8192 bits or with an exponent above 32 bits, or has members that
-    /// are not canonical base64url. Accepts expired keys.
+    /// key with a modulus of fewer than 256 or more than 1024 bytes or an exponent of more than 4, or has
+    /// members that are not canonical base64url. Accepts expired keys.
     fn from_jwk(value: serde_json::Value) -> Option<AgentKey> {
         let jwk: Jwk = serde_json::from_value(value).ok()?;
         if jwk.usage.as_deref().is_some_and(|usage| usage != "sig") {
