@@ -127,7 +127,8 @@ impl MarkdownPage {
 }
 
 /// Reads a heading, a paragraph, a table cell, a code block or a block of raw HTML; `None` for other nodes.
-/// The text lacks tags, descriptions of images, and comments that are not a block of their own.
+/// The text lacks HTML tags outside of code, descriptions of images, and comments outside of blocks of raw
+/// HTML.
 fn read_block<'a>(node: &'a AstNode<'a>) -> Option<TextBlock> {
     let (kind, text) = match &node.data.borrow().value {
         NodeValue::Heading(heading) => (BlockKind::Heading(heading.level), None),

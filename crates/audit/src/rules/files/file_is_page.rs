@@ -24,9 +24,9 @@ pub(super) static RULE: Rule = Rule {
     check,
 };
 
-/// Reports one finding for all files that return 200 with an HTML page. Skips `robots.txt`, redirects to a
-/// known page, an API description that the site names, sitemaps that `robots.txt` names, and those without
-/// the extension `.xml`, which may be pages for people.
+/// Reports one finding for all of these that return 200 with an HTML page: `llms.txt`, `security.txt`, the
+/// API catalog, the index of skills, an API description at a guessed URL, and sitemaps with the extension
+/// `.xml` that `robots.txt` does not name. Skips redirects to a known page.
 fn check(survey: &Survey, findings: &mut Findings) {
     let (first_requests, files) = (&survey.first_requests, &survey.files);
     // Another rule checks an API description that the site declares; check only a guessed URL here.
