@@ -29,8 +29,8 @@ pub(crate) fn is_local(address: IpAddr) -> bool {
 }
 
 /// Describes the addresses of the public address's name: at most [`MAX_NAMED`] of this machine's, and as many
-/// others. If an address is not this machine's, the text also names the proxy that `headers` reveal, those of
-/// a response that came from there.
+/// others. `headers` are those of a response from there: if an address is not this machine's, the text also
+/// names the proxy that they reveal.
 pub(crate) fn describe(
     addresses: &[IpAddr],
     is_local: impl Fn(IpAddr) -> bool,

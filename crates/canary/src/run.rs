@@ -363,9 +363,9 @@ impl Run<'_> {
         step(Step::Channel, &name, outcome, text, took)
     }
 
-    /// Waits for the run's mail in `canary.mailbox`, and removes it there. The step is skipped if no channel
-    /// has sent a mail. It fails after `limits.mailbox`, and at once if the mailbox cannot be read. `None` if
-    /// no mailbox is configured. `accepted` names the channels that have sent a mail.
+    /// Waits for the run's mail in `canary.mailbox`, and removes a copy there if it can. The step is skipped
+    /// if no channel has sent a mail. It fails after `limits.mailbox`, and at once if the mailbox cannot be
+    /// read. `None` if no mailbox is configured. `accepted` names the channels that have sent a mail.
     async fn check_mailbox(&self, accepted: &[String], started: SystemTime) -> Option<StepResult> {
         let path = self.options.mailbox.as_ref()?;
         let (subject, began) = (path.display().to_string(), Instant::now());
@@ -428,8 +428,8 @@ fn skipped(steps: &[Step], scheme: UrlScheme, url: &Url) -> Vec<StepResult> {
 }
 
 /// The steps of connection and TLS: failed if a submission failed there, otherwise successful. TLS is skipped
-/// after a failed connection, and left out for an `http` URL. A failed DNS step replaces both if the name did
-/// not resolve for a submission. Empty if no submission was sent.
+/// after a failed connection, and left out for an `http` URL. If no connection failed but the name did not
+/// resolve for a submission, a failed DNS step replaces both. Empty if no submission was sent.
 fn connection_steps(judged: &[(Judgment, &Submission)], url: &Url) -> Vec<StepResult> {
     let subject = url.host_and_port();
     let mut steps = Vec::new();
