@@ -148,7 +148,8 @@ impl Config {
     }
 
     /// Records the effective values of keys that depend on the machine or on other keys, where they differ
-    /// from the configured ones. `store.min_free` has none if the size of the disk cannot be read.
+    /// from the configured ones. `store.min_free` has none with PostgreSQL, or if the size of the disk cannot
+    /// be read.
     fn with_effective_values(mut self) -> Self {
         let bytes = |bytes: u64| format!("{bytes} bytes");
         let space =

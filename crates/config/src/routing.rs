@@ -64,9 +64,9 @@ pub(super) fn read_condition(r: &mut Reader<'_>, forms: &ChannelForms) -> Condit
     Condition::Fields(fields)
 }
 
-/// Parses `"always"`, or a table of fields with a value or a list of values; neither may be empty. Empty text
-/// is the default, [`Condition::Otherwise`]. Any other text is such a table in TOML, because the environment
-/// has only text.
+/// Parses `"always"`, or a table of fields with a value or a list of values; a table or a list must not be
+/// empty. Empty text is the default, [`Condition::Otherwise`]. Any other text is such a table in TOML,
+/// because the environment has only text.
 fn parse_condition(raw: &Raw) -> ParseResult<Condition> {
     let expected = "\"always\", or fields with their values, such as { plan = [\"Team\", \"Enterprise\"] }";
     let from_text;
