@@ -256,9 +256,9 @@ fn label_of_tab(dom: &Dom, tab: NodeId) -> String {
 
 /// Adds the tabs that have neither roles nor known classes: the controls in a row or a list, if there are
 /// several, each is a plain label ([`is_plain_label`]) and opens a panel of its own ([`opened_panel`]), and
-/// the panels are siblings that do not contain their controls. Leaves out a row with a heading directly
-/// before its panel. If a control is a link, the HTML must hide at least one of the panels; otherwise, the
-/// links are a table of contents.
+/// the panels are siblings that do not contain their controls. Leaves out a row with a heading for a control
+/// directly before its panel, as in accordions. If a control is a link, the HTML must hide at least one of
+/// the panels; otherwise, the links are a table of contents.
 fn add_tabs_without_roles(dom: &Dom, root: NodeId, found: &mut Tabs) {
     const NAMES: [&str; 5] = ["id", "name", "data-tab-item", "data-tab-content", "x-show"];
     let elements = || dom.descendants(root).filter(|&id| dom.element(id).is_some());

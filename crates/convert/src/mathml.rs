@@ -109,8 +109,8 @@ const MATRIX_END: &str = "\\end{matrix}";
 /// The TeX command for a fraction without a line. Its two operands follow.
 const STACK: &str = "\\genfrac{}{}{0pt}{}";
 
-/// Joins the parts of a row and collapses white space. A matrix or a fraction without a line between brackets
-/// becomes the TeX command that includes these brackets.
+/// Joins the parts of a row and collapses white space. A matrix or a fraction without a line becomes one TeX
+/// command together with the brackets around it, if [`enclose`] knows them.
 fn join_row(parts: &[String]) -> String {
     let mut out = String::new();
     let mut rest = parts;

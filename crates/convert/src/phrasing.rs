@@ -182,9 +182,9 @@ impl<'a> Converter<'a> {
     }
 
     /// Writes an element whose meaning is not in its text: a check mark or a cross at the start of an item or
-    /// a paragraph, an image by its role or in AMP, outside of forms a checkbox in a cell or a disabled one
-    /// outside of items, or a control with a fixed text (for a field, as code). Leaves out the names of
-    /// symbols in fonts, and in articles the `<input>` buttons. Returns `false` for other elements.
+    /// a paragraph, an image by its role or in AMP, a drawn checkbox in a cell, outside of forms an `<input>`
+    /// one in a cell or a disabled one outside of items, or a control with a fixed text (a field's as code).
+    /// Leaves out names of symbols in fonts, and in articles `<input>` buttons. Returns `false` for others.
     fn write_symbol(&self, id: NodeId, out: &mut Inline) -> bool {
         let dom = self.dom;
         // A checkbox that visitors cannot change is written, and so is any in a table cell. Elsewhere, one in
