@@ -519,8 +519,9 @@ impl WorkerLoop {
         started.sleep
     }
 
-    /// Ends an attempt: records its outcome in the channel's health, and stores and logs a change of that
-    /// health; an error of the store is only logged. Does nothing if the task was aborted (`None`).
+    /// Ends an attempt: records its outcome in the channel's health. If that changes, stores and logs that
+    /// the channel was paused, resumed or switched off, or brings deferred deliveries forward; an error of
+    /// the store is only logged. Does nothing if the task was aborted (`None`).
     async fn end_attempt(&mut self, ended: Option<FinishedAttempt>) {
         let Some(FinishedAttempt { index, lease, is_retry, outcome, is_recorded }) = ended else { return };
         self.started_attempts.retain(|started| started.lease != lease);
