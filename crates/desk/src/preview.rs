@@ -265,9 +265,10 @@ fn is_attribution(folded: &str) -> bool {
         && verbs.iter().any(|verb| folded.contains(verb))
 }
 
-/// A line without its greeting. The greeting ends at punctuation other than a period or, if the line has none
-/// and at most three words, with the line. A line stays as it is if it has no greeting, or one that is longer
-/// than [`MAX_GREETING`] or [`MAX_GREETING_WORDS`]. `folded` is the line after [`fold`].
+/// A line without its greeting. The greeting ends at punctuation such as a comma, but not at `.` or `?`, or,
+/// if the line has none and at most three words, with the line. A line stays as it is if it has no greeting,
+/// or one that is longer than [`MAX_GREETING`] or [`MAX_GREETING_WORDS`]. `folded` is the line after
+/// [`fold`].
 fn without_greeting<'a>(line: &'a str, folded: &str) -> &'a str {
     let has_greeting = GREETINGS.iter().any(|greeting| {
         let rest = folded.strip_prefix(greeting.as_str());

@@ -95,8 +95,8 @@ enum Form {
 
 impl Form {
     /// `None` if there is no form at this path, if its action is not known, or if a field that it needs is
-    /// missing. Sorts the ids of selected submissions, and skips those that are invalid, repeated or beyond
-    /// [`MAX_IDS`].
+    /// missing or has an invalid id. Sorts the ids of selected submissions, and skips those that are invalid,
+    /// repeated or beyond [`MAX_IDS`].
     fn parse(path: &str, fields: &Pairs) -> Option<Self> {
         let action = fields.get("action").unwrap_or_default();
         let removal =

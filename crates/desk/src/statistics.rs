@@ -134,7 +134,8 @@ struct Leads {
 
 impl Leads {
     /// Counts the leads by form: processed submissions that are neither held nor spam. The form with the most
-    /// leads in the period comes first. Leaves out forms without leads in both periods.
+    /// leads in the period comes first. Leaves out forms without leads in
+    /// either this period or the preceding one.
     fn read(reader: &InboxReader, period: &Period, zone: &TimeZone) -> Result<Self, StoreError> {
         let bounds: Vec<Timestamp> =
             [period.previous_start].iter().chain(&period.bounds).map(|day| start_of(*day, zone)).collect();
