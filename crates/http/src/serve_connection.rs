@@ -33,9 +33,10 @@ const PROXY_IDLE: Duration = Duration::from_secs(75);
 
 /// Serves a connection until it ends, a deadline passes or the server stops. With
 /// [`Options::proxy_protocol`](super::Options::proxy_protocol), first reads the header of a trusted proxy,
-/// and counts the connection for the client that the header names; if it names none, ignores forwarding
-/// headers. Closes the connection if the header is late or invalid, or if the client is at a limit. Without
-/// such a header, a trusted proxy may be idle for at least [`PROXY_IDLE`].
+/// and counts the connection for the client that the header names, unless that is a trusted proxy, too; if it
+/// names none, ignores forwarding headers. Closes the connection if the header is late or invalid, or if the
+/// client is at a limit. A trusted proxy without such a header, or one that a header names, may be idle for
+/// at least [`PROXY_IDLE`].
 pub(super) async fn serve<H: PublicHandler>(
     worker: &Worker<H>,
     AcceptedConn { scheme, stream, mut peer, mut permit }: AcceptedConn,
