@@ -87,11 +87,11 @@ impl Ending {
 }
 
 /// Removes comments of Obsidian (`%%`), Liquid and other programs outside of code, and keeps those of
-/// Obsidian that begin in HTML. Warns if text before or after a comment may be part of the same sentence, if
-/// a comment that begins with `%%` and text on the same line contains an empty line, and if text is shown
-/// although it may be a comment. If `%%` alone on a line, outside of a list, has no end, warns and removes
-/// the rest of the body; other comments without an end are shown. Keeps HTML comments. The line breaks of a
-/// comment stay, unless its lines are within a paragraph, a table or a list ([`Uncommented::restore_lines`]).
+/// Obsidian that begin in HTML. Warns if a removed comment shares a line with text, if one that begins with
+/// `%%` and text on the same line contains an empty line, and if text is shown although it may be a comment.
+/// If `%%` alone on a line, without a list marker before it, has no end, warns and removes the rest of the
+/// body; other comments without an end are shown. Keeps HTML comments. The line breaks of a comment stay,
+/// unless its lines are within a paragraph, a table or a list ([`Uncommented::restore_lines`]).
 pub fn remove<'a>(body: &'a str, options: &Options<'_>) -> Uncommented<'a> {
     let mut kept = Uncommented { body: Cow::Borrowed(body), warnings: Vec::new(), left_out: Vec::new() };
     let starts: Vec<usize> = candidates(body).collect();
@@ -291,7 +291,7 @@ fn end_of_comment(body: &str, start: usize, ranges: &BodyRanges) -> Option<(usiz
 /// any line, and if `%%` is alone on its line, anywhere; stricter rules apply in lists and tables. The text
 /// is doubtful if the next `%%` is elsewhere, or if the text is probably not a comment. Without a second
 /// `%%`, the result is [`Ending::Missing`] if the first is alone on its line, and otherwise doubtful; `None`
-/// if the first does not begin its line or is in a list item.
+/// if the first does not begin its line or follows a list marker.
 fn end_of_percent(body: &str, start: usize, ranges: &BodyRanges) -> Option<(usize, Ending)> {
     let inside = start + PERCENT.len();
     let (before, after) = line_around(body, start..inside);

@@ -40,7 +40,8 @@ pub fn element_sources<'a>(html: &'a str, tag: &'a str) -> impl Iterator<Item = 
     })
 }
 
-/// Whether an `img` element in the HTML, also in a comment, has no `alt` attribute.
+/// Whether an `img` element in the HTML, also in a comment, has no `alt` attribute. Ignores the bare tag
+/// `<img>`.
 pub fn has_image_without_alternative(html: &str) -> bool {
     let lower = html.to_ascii_lowercase();
     lower.match_indices("<img").any(|(at, start)| {
