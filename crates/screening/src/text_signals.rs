@@ -266,7 +266,7 @@ impl TextScan {
         }
     }
 
-    /// Counts a link and its markup, that of forums twice, and looks up its domain.
+    /// Counts a link and its markup (twice for the markup of forums), and looks up its domain.
     fn count_link(&mut self, TextLink { domain, markup, .. }: TextLink<'_>, blocked: &Domains) {
         self.links += 1;
         self.markup += match markup {

@@ -186,7 +186,7 @@ fn separate_fields(mut item: Value, submission: &Submission) -> Value {
 }
 
 /// Shortens a text or the texts of an object to [`MAX_FIELD`] characters, counted with the escapes of unsafe
-/// ones, and appends `…` to those. Returns whether one was too long. Lists stay whole.
+/// ones, and appends `…` to each shortened text. Returns whether one was too long. Lists stay whole.
 fn shorten(value: &mut Value) -> bool {
     match value {
         Value::String(text) => {

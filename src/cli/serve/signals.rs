@@ -25,7 +25,8 @@ pub(super) struct HangUps {
 }
 
 impl HangUps {
-    /// Catches SIGHUP from now on, and records whether standard error is a terminal.
+    /// Catches SIGHUP from now on, and records whether standard error is a terminal; false if SIGHUP
+    /// was ignored (`nohup`).
     pub(super) fn catch() -> io::Result<Self> {
         let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
         let has_terminal = io::stderr().is_terminal() && !hang_up_is_ignored();
