@@ -4,6 +4,9 @@ use std::borrow::Cow;
 
 use super::value::{Raw, toml_string, without_password};
 
+/// Prefix of every environment variable that sets a key.
+pub(super) const PREFIX: &str = "FRONTDESK_";
+
 /// The declaration of a configuration key, written where the key is read.
 ///
 /// [`requests`], [`deliveries`], [`agents`] and [`restart`] declare a key: each states what a change affects.
@@ -41,6 +44,12 @@ pub enum Effect {
     Agents,
     /// A change has no effect before the server is restarted. Until then, the key keeps its value.
     Restart,
+}
+
+/// The environment variable for a key: `FRONTDESK_SERVER__LISTEN` for `server.listen`. Keys that differ only
+/// in `-` and `_` have the same one.
+pub(super) fn variable_name(key: &str) -> String {
+    format!("{PREFIX}{}", key.replace('.', "__").replace('-', "_").to_ascii_uppercase())
 }
 
 impl ConfigKey {

@@ -7,7 +7,8 @@ use std::path::{Path, PathBuf};
 use toml::de::{DeTable, DeValue};
 
 pub use super::key::Effect;
-pub(super) use super::key::{ConfigKey, agents, deliveries, requests, restart};
+use super::key::PREFIX;
+pub(super) use super::key::{ConfigKey, agents, deliveries, requests, restart, variable_name};
 use super::named_file;
 use super::secret_file_permissions::SecretFile;
 pub(super) use super::setting::fault_of;
@@ -21,8 +22,6 @@ use frontdesk_site::fault::{Fault, Placed, Severity, closest};
 /// The message about an environment variable with [`PREFIX`] that matches no key.
 const UNKNOWN_VARIABLE: &str = "unknown environment variable";
 
-/// Prefix of every environment variable that sets a key.
-const PREFIX: &str = "FRONTDESK_";
 /// The beginning of each section of a PEM file.
 const PEM: &str = "-----BEGIN ";
 /// Maximum length of a channel's name, in characters.
@@ -85,7 +84,7 @@ impl<'a> Reader<'a> {
         });
         let environment: BTreeMap<String, String> =
             environment.into_iter().filter(|(name, _)| name.starts_with(PREFIX)).collect();
-        let files = environment.iter().filter(|(name, _)| name.ends_with("_FILE"));
+        let files = environment.iter().filter(|(name, path)| name.ends_with("_FILE") && !path.is_empty());
         let named = files.map(|(name, path)| named_file(path.into(), name)).collect();
         let (settings, table, secrets, unusable) = Default::default();
         let (faults, missing) = Default::default();
@@ -608,12 +607,6 @@ fn add_suggestion(fault: Fault, known: Option<&str>) -> Fault {
         Some(known) => fault.hint(format!("did you mean `{known}`?")),
         None => fault,
     }
-}
-
-/// The environment variable for a key: `FRONTDESK_SERVER__LISTEN` for `server.listen`. Keys that differ only
-/// in `-` and `_` have the same one.
-pub(super) fn variable_name(key: &str) -> String {
-    format!("{PREFIX}{}", key.replace('.', "__").replace('-', "_").to_ascii_uppercase())
 }
 
 /// Names of the arrays of tables whose keys are read one by one; see [`Reader::tables`].

@@ -2,7 +2,7 @@
 
 use std::fmt;
 
-use super::key::ConfigKey;
+use super::key::{ConfigKey, variable_name};
 use super::syntax::FILE_NAME;
 use super::value::Raw;
 use frontdesk_site::fault::Fault;
@@ -66,7 +66,9 @@ impl Setting {
 
     /// Whether the value comes from a file that a variable names, and the file contains only white space.
     pub(super) fn is_empty_file(&self) -> bool {
-        let is_file = matches!(&self.origin, ValueOrigin::Environment(name) if name.ends_with("_FILE"));
+        // The key's own variable may end in `_FILE`, too, as for `limits.shared_ca_file`.
+        let own = variable_name(&self.key.name);
+        let is_file = matches!(&self.origin, ValueOrigin::Environment(name) if *name != own);
         is_file && self.raw.as_text() == Some("")
     }
 }
@@ -87,5 +89,23 @@ pub(super) fn fault_of(
 impl fmt::Debug for Setting {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "{} = {}", self.key.name, self.value)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::key::restart;
+
+    #[test]
+    fn only_a_variable_that_names_a_file_names_an_empty_one() {
+        let is_empty_file = |variable: &str| {
+            let key = restart("limits.shared_ca_file");
+            let (value, raw) = (String::new(), Raw::Text(String::new()));
+            let origin = ValueOrigin::Environment(variable.to_owned());
+            Setting { key, value, effective: None, origin, raw }.is_empty_file()
+        };
+        assert!(!is_empty_file("FRONTDESK_LIMITS__SHARED_CA_FILE"));
+        assert!(is_empty_file("FRONTDESK_LIMITS__SHARED_CA_FILE_FILE"));
     }
 }

@@ -319,6 +319,11 @@ fn every_file_that_the_configuration_names_is_private() {
             "/run/email: `FRONTDESK_OPERATOR__EMAIL_FILE` names it",
         ],
     );
+    // An empty path names no file.
+    for variable in ["FRONTDESK_LIMITS__SHARED_CA_FILE", "FRONTDESK_OPERATOR__EMAIL_FILE"] {
+        let private = private_files_of("", &[(variable, "")], None);
+        assert!(!private.iter().any(|found| found.contains("FRONTDESK_")), "{private:#?}");
+    }
     // The build is published.
     let private = private_files_of("[site]\nprebuilt = \"dist\"\n", &[], None);
     assert!(!private.iter().any(|found| found.contains("dist")), "{private:#?}");
