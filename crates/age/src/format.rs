@@ -14,9 +14,8 @@ use super::x25519::{FileKey, PrivateKey, PublicKey, Stanza, chacha20_poly1305_ke
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum EncryptionError {
-    /// The text is longer than [`MAX_PLAIN_BYTES`](super::MAX_PLAIN_BYTES). The message is meant for
-    /// decryption only.
-    #[error("its text is longer than 1 MiB, so it was not encrypted by frontdesk")]
+    /// The text is longer than [`MAX_PLAIN_BYTES`](super::MAX_PLAIN_BYTES).
+    #[error("the text is longer than 1 MiB, so frontdesk neither encrypts nor decrypts it")]
     TooLarge,
     /// No private key decrypts the file key: it is encrypted to other keys, or is damaged.
     #[error("the data is encrypted to a key that is not in the identity file")]
