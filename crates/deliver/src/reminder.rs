@@ -27,6 +27,11 @@ const MAX_NAME: usize = 80;
 /// How long after its due time a mail is still sent, if the server was down or the mail server failed.
 pub const MAX_DELAY: Duration = Duration::from_hours(4);
 
+/// The line below [`MAX_NAMED`] follow-ups if there are others.
+const MORE: &str = "- and more";
+/// The line below the follow-ups if [`READ_TIME`] passed before all submissions were searched.
+const PERHAPS_MORE: &str = "- and perhaps more: not all were searched";
+
 #[derive(Clone, Debug)]
 pub struct ReminderOptions {
     /// The time of day at which the mails are due, in the time zone of this machine.
@@ -52,10 +57,8 @@ pub struct Reminder {
     /// One line for each due follow-up of the user or of no user, newest submission first, at most
     /// `MAX_NAMED`.
     pub follow_ups: Vec<String>,
-    /// Whether there are more than [`MAX_NAMED`] follow-ups.
-    has_more: bool,
-    /// Whether [`READ_TIME`] passed before all submissions were searched, so that there may be more.
-    is_partial: bool,
+    /// The line below the follow-ups if there are, or may be, others.
+    others: Option<&'static str>,
     /// The number of submissions of the last day, by form, up to `MAX_COUNTED` in total.
     pub new: BTreeMap<String, usize>,
     /// The numbers of open, held and failed submissions, each up to `MAX_COUNTED`.
@@ -109,14 +112,14 @@ impl Reminder {
         let [open, _] = inbox.count_open(MAX_COUNTED)?;
         let [held, failed] = [Status::Held, Status::Parked];
         let counts = [open, inbox.count_up_to(held, MAX_COUNTED)?, inbox.count_up_to(failed, MAX_COUNTED)?];
-        let has_more = found.len() > MAX_NAMED;
-        Ok(Reminder { follow_ups, has_more, is_partial, new, counts })
+        let others = if found.len() > MAX_NAMED { Some(MORE) } else { is_partial.then_some(PERHAPS_MORE) };
+        Ok(Reminder { follow_ups, others, new, counts })
     }
 
     /// Whether no mail is needed: no follow-up is due, and there are no new submissions. Open, held and
     /// failed submissions alone need none.
     pub fn is_empty(&self) -> bool {
-        self.follow_ups.is_empty() && self.new.is_empty() && !self.is_partial
+        self.follow_ups.is_empty() && self.others.is_none() && self.new.is_empty()
     }
 
     /// The text of the mail, with lines that end in CRLF.
@@ -126,11 +129,10 @@ impl Reminder {
             count => count.to_string(),
         };
         let mut lines = Vec::new();
-        if !self.follow_ups.is_empty() || self.is_partial {
+        if !self.follow_ups.is_empty() || self.others.is_some() {
             lines.push("Follow up today:".to_owned());
             lines.extend(self.follow_ups.iter().map(|line| format!("- {line}")));
-            let more = if self.has_more { "- and more" } else { "- and perhaps more: not all were searched" };
-            lines.extend((self.has_more || self.is_partial).then(|| more.to_owned()));
+            lines.extend(self.others.map(str::to_owned));
             lines.push(String::new());
         }
         if !self.new.is_empty() {
@@ -200,7 +202,7 @@ mod tests {
     fn the_text_says_what_is_due_and_new() {
         let mut reminder = Reminder { counts: [3, 0, 1000], ..Reminder::default() };
         assert!(reminder.is_empty());
-        let partial = Reminder { is_partial: true, ..Reminder::default() };
+        let partial = Reminder { others: Some(PERHAPS_MORE), ..Reminder::default() };
         assert!(!partial.is_empty());
         assert!(
             partial.text().starts_with("Follow up today:\r\n- and perhaps more: not all were searched\r\n")
