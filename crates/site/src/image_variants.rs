@@ -38,6 +38,11 @@ fn placeholder(image: &LargeImage) -> File {
     File::from_blob(media_type(&image.file), Cache::Revalidate, image.original.clone())
 }
 
+/// Whether an entry serves the original of an image, as [`placeholder`] does.
+fn is_placeholder(entry: &SiteEntry, image: &LargeImage) -> bool {
+    matches!(entry, SiteEntry::File(file, _) if file.hash == image.original.hash)
+}
+
 /// Inserts an entry for each variant, unless its path is in use. The entry serves the original at first. Adds
 /// the images to [`Site::large_images`]. Skips assets that do not have a variant of each width.
 pub(super) fn insert_variants<'a>(site: &mut Site, assets: impl Iterator<Item = (&'a Asset, &'a [Variant])>) {
@@ -90,8 +95,8 @@ impl Site {
         in_parallel(&self.large_images, check).into_iter().flatten().collect()
     }
 
-    /// Makes the site serve the variants that `find` returns. Where it returns none, or an empty one, the
-    /// entry stays as it is.
+    /// Makes the site serve the variants that `find` returns, in place of the originals. An entry stays as it
+    /// is where `find` returns none or an empty one, and where a file of the operator has the variant's path.
     fn set_variants(&mut self, find: impl Fn(&LargeImage) -> [Option<Bytes>; WIDTHS.len()] + Sync) {
         progress::begin("images", self.large_images.len() as u64);
         let found = in_parallel(&self.large_images, |image| {
@@ -103,7 +108,9 @@ impl Site {
                 // An empty variant means that the original is served instead.
                 let Some(bytes) = variant.filter(|bytes| !bytes.is_empty()) else { continue };
                 let file = File::new(media_type(&image.file), Cache::Immutable, bytes);
-                if let Some(entry) = self.entries.get_mut(name.as_str()) {
+                if let Some(entry) = self.entries.get_mut(name.as_str())
+                    && is_placeholder(entry, image)
+                {
                     *entry = SiteEntry::File(Arc::new(file), Role::Asset);
                 }
             }
@@ -140,11 +147,7 @@ impl Site {
     /// Whether the site serves the original instead of a variant that is in the cache.
     fn serves_placeholder(&self, image: &LargeImage, cache: &Encodings) -> bool {
         image.variants.iter().zip(WIDTHS).any(|(name, width)| {
-            let is_placeholder = match self.get(name) {
-                Some(SiteEntry::File(file, _)) => file.hash == image.original.hash,
-                _ => false,
-            };
-            is_placeholder
+            self.get(name).is_some_and(|entry| is_placeholder(entry, image))
                 && read_variant(cache, image.original.hash, width).is_some_and(|bytes| !bytes.is_empty())
         })
     }
@@ -300,6 +303,22 @@ mod tests {
         again.use_variants(&cache);
         assert_eq!(served(&again, 800).cache, Cache::Immutable);
         assert_eq!(again.hash(), hash, "the state of the cache is not part of the site");
+    }
+
+    #[test]
+    fn a_file_of_the_operator_at_the_path_of_a_variant_stays() {
+        let original = photo();
+        let (folder, _) = site(&original);
+        let own = png(20, 20, |_, _| [0; 4]);
+        let path = folder.path().join(format!("static/assets/a.{}-800w.png", fingerprint(&original)));
+        fs::create_dir_all(path.parent().expect("a folder")).expect("a folder");
+        fs::write(path, &own).expect("a file");
+        let mut site = load_site(folder.path());
+        let cache = Encodings::new(folder.path().join("cache"));
+        site.create_missing_variants(&cache, &GO).expect("the cache is writable");
+        site.use_variants(&cache);
+        assert_eq!(served(&site, 800).unencoded().bytes, own);
+        assert_eq!(served(&site, 1_600).cache, Cache::Immutable);
     }
 
     fn fingerprint(bytes: &[u8]) -> String {
