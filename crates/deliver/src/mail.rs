@@ -7,6 +7,8 @@
 use std::borrow::Cow;
 use std::fmt::Write as _;
 
+use base64::Engine as _;
+use base64::prelude::BASE64_STANDARD as BASE64;
 use mail_builder::MessageBuilder;
 use mail_builder::headers::HeaderType;
 use mail_builder::headers::address::Address;
@@ -160,9 +162,14 @@ pub fn compose(addresses: &MailAddresses, notice: &Notification) -> Vec<u8> {
     }
     // Submissions, which people sent, are not `Auto-Submitted`: ticket systems, such as GitLab's and
     // Discourse, drop mails with this header.
-    if notice.topic != Topic::Submission {
-        message = message.header("Auto-Submitted", Raw::new("auto-generated"));
-    }
+    message = if notice.topic == Topic::Submission {
+        // Gmail and Outlook join mails with the same subject into a conversation unless these headers differ.
+        message
+            .references(MessageId::new(format!("{}.conversation@{}", notice.id, addresses.domain())))
+            .header("Thread-Index", Raw::new(thread_index(notice)))
+    } else {
+        message.header("Auto-Submitted", Raw::new("auto-generated"))
+    };
     let mut bytes = Vec::new();
     message
         .header("Subject", unstructured_header(&subject_line(&notice.title)))
@@ -190,6 +197,14 @@ pub(super) fn alternatives(text: &str, html: &str) -> MimePart<'static> {
 /// The Message-ID without angle brackets, the same for every attempt.
 fn message_id(notice: &Notification, domain: &str) -> String {
     format!("{}.{}@{domain}", notice.id, notice.topic.name())
+}
+
+/// The header by which Exchange and Outlook find a mail's conversation (MS-OXOMSG §2.2.1.3): a reserved byte,
+/// the 40 high bits of the time as a `FILETIME`, and an id.
+fn thread_index(notice: &Notification) -> String {
+    // A `FILETIME` counts periods of 100 ns since 1601.
+    let time = notice.created_at.as_nanosecond() / 100 + 116_444_736_000_000_000;
+    BASE64.encode([&[1], &(time >> 24).to_be_bytes()[11..], &notice.id.as_bytes()[..]].concat())
 }
 
 /// The visitor's address, if the notification is about a submission and the address is valid. A Mailbox is

@@ -71,8 +71,10 @@ pub(super) fn check(message: &[u8], sent: &Sent) {
         "From",
         "MIME-Version",
         "Message-ID",
+        "References",
         "Reply-To",
         "Subject",
+        "Thread-Index",
         "To",
         "X-Frontdesk-Id",
     ];

@@ -1,5 +1,6 @@
 //! Checks composed messages with an independent parser and a corpus of injections.
 
+use jiff::Timestamp;
 use mail_parser::{HeaderValue, MessageParser, MimeHeaders as _, PartType};
 use uuid::Uuid;
 
@@ -22,6 +23,8 @@ fn the_headers_have_the_operator_as_sender_and_the_visitor_as_reply_to() {
             "From: \"Example & Co\" <desk@example.com>",
             "To: <team@example.com>, <\"the boss\"@[192.0.2.7]>",
             "Reply-To: <ada@example.org>",
+            "References: <01940000-0000-7000-8000-000000000001.conversation@example.com>",
+            "Thread-Index: AQHdePfdAZQAAAAAcACAAAAAAAAAAQ==",
             "Subject: Contact: Ada",
             "Date: Fri, 8 Jan 2027 09:00:00 +0000",
             "Message-ID: <01940000-0000-7000-8000-000000000001.submission@example.com>",
@@ -101,6 +104,26 @@ fn messages_are_deterministic_and_each_topic_has_its_own_id() {
     ids.sort();
     ids.dedup();
     assert_eq!(ids.len(), 3);
+}
+
+#[test]
+fn each_submission_is_a_conversation_of_its_own() {
+    let notice = submission(&[("name", "Ada")]);
+    let other = Notification { id: Uuid::from_u128(2), ..notice.clone() };
+    let conversation = |notice: &Notification| {
+        let message = composed(notice);
+        let lines = message
+            .lines()
+            .filter(|line| line.starts_with("References:") || line.starts_with("Thread-Index:"));
+        lines.map(str::to_owned).collect::<Vec<_>>()
+    };
+    // Another attempt, or another channel, has the same.
+    let again = Notification { dated_at: Timestamp::UNIX_EPOCH, may_be_there: true, ..notice.clone() };
+    assert_eq!(conversation(&again), conversation(&notice));
+    assert!(conversation(&other).iter().zip(conversation(&notice)).all(|(one, two)| *one != two));
+    assert_eq!((conversation(&other).len(), notice.title), (2, other.title));
+    // Digests of several days are one conversation.
+    assert_eq!(conversation(&Notification { topic: Topic::Digest, ..again }), [""; 0]);
 }
 
 #[test]
@@ -290,7 +313,7 @@ fn check_contained(notice: &Notification) {
     let message = MessageParser::default().parse(&bytes).expect("a message");
     let names: Vec<&str> = message.headers().iter().map(mail_parser::Header::name).collect();
     let mut expected = vec!["From", "To", "Reply-To", "Subject", "Date", "Message-ID", "X-Frontdesk-Id"];
-    expected.extend(["Content-Type", "MIME-Version"]);
+    expected.extend(["Content-Type", "MIME-Version", "References", "Thread-Index"]);
     let sorted = |mut names: Vec<&str>| {
         names.sort_unstable_by_key(|name| name.to_ascii_lowercase());
         names.iter().map(|name| name.to_ascii_lowercase()).collect::<Vec<_>>()
@@ -299,7 +322,7 @@ fn check_contained(notice: &Notification) {
     // Counts the header fields independently, in case the parser is lenient.
     let head = text.split("\r\n\r\n").next().expect("a head");
     let fields = head.split("\r\n").filter(|line| !line.starts_with([' ', '\t'])).count();
-    assert_eq!(fields, 9, "{head}");
+    assert_eq!(fields, 11, "{head}");
     assert!(head.contains(&format!("<{email}>\r\n")), "{head}");
 
     assert_eq!(message.subject().unwrap_or_default(), subject_line(&notice.title), "{head}");
