@@ -5,16 +5,28 @@
 //! it, and a lock on a replaced file would have no effect. The lock file is never removed; the lock ends with
 //! the process.
 
+#![expect(
+    clippy::disallowed_methods,
+    reason = "the pause is as short as the other process's look at the lock"
+)]
+
 use std::fs::{File, OpenOptions, TryLockError};
 use std::io;
 use std::os::unix::fs::OpenOptionsExt as _;
 use std::path::Path;
+use std::thread::sleep;
+use std::time::Duration;
 
 use super::error::StoreError;
 use super::postgres::connection::PgConnection;
 use super::postgres::maintenance_lease::MaintenanceLease;
 use super::sqlite::files::with_suffix;
 use super::url::DatabaseUrl;
+
+/// How often a locked file is tried, and the pause between the tries: [`Lock::is_held_elsewhere`] holds a
+/// lock for less than that.
+const TRIES: usize = 3;
+const PAUSE: Duration = Duration::from_millis(10);
 
 /// An inbox's lock. Dropping it releases the lock.
 pub enum Lock {
@@ -39,7 +51,7 @@ impl Lock {
     }
 
     /// Whether an inbox's lock is held, as it is by a running server. Also true if this process holds it;
-    /// `false` if that cannot be determined. With SQLite, briefly takes a shared lock.
+    /// `false` if that cannot be determined. With SQLite, takes a shared lock for some microseconds.
     pub fn is_held_elsewhere(place: &DatabaseUrl) -> bool {
         match place {
             DatabaseUrl::Sqlite(path) => {
@@ -67,16 +79,25 @@ impl Lock {
     }
 }
 
-/// Opens and locks a file without waiting; `None` if it is locked already, also by this process. Creates a
-/// missing file, with access for this user only.
+/// Opens and locks a file; `None` if it is locked already, also by this process, and still is after some
+/// milliseconds. Creates a missing file, with access for this user only.
 pub(super) fn open_locked(path: &Path) -> io::Result<Option<File>> {
     let file =
         OpenOptions::new().read(true).write(true).create(true).truncate(false).mode(0o600).open(path)?;
-    match file.try_lock() {
-        Ok(()) => Ok(Some(file)),
-        Err(TryLockError::WouldBlock) => Ok(None),
-        Err(TryLockError::Error(error)) => Err(error),
+    Ok(lock_file(&file, || sleep(PAUSE))?.then_some(file))
+}
+
+/// Tries to lock a file [`TRIES`] times, and calls `pause` in between. Returns whether it is locked now.
+fn lock_file(file: &File, mut pause: impl FnMut()) -> io::Result<bool> {
+    for tried in 1..=TRIES {
+        match file.try_lock() {
+            Ok(()) => return Ok(true),
+            Err(TryLockError::WouldBlock) if tried < TRIES => pause(),
+            Err(TryLockError::WouldBlock) => {}
+            Err(TryLockError::Error(error)) => return Err(error),
+        }
     }
+    Ok(false)
 }
 
 #[cfg(test)]
@@ -100,6 +121,19 @@ mod tests {
         assert!(Lock::try_lock_file(&database).unwrap().is_some());
         let metadata = std::fs::metadata(folder.path().join("inbox.sqlite-lock")).unwrap();
         assert_eq!(metadata.permissions().mode() & 0o777, 0o600);
+    }
+
+    #[test]
+    fn a_look_at_the_lock_does_not_keep_a_server_from_starting() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("inbox.sqlite-lock");
+        let file = open_locked(&path).unwrap().unwrap();
+        let look = File::open(&path).unwrap();
+        assert!(look.try_lock_shared().is_err());
+        file.unlock().unwrap();
+        look.try_lock_shared().unwrap();
+        assert!(!lock_file(&file, || {}).unwrap());
+        assert!(lock_file(&file, || look.unlock().unwrap()).unwrap());
     }
 
     #[test]
