@@ -225,8 +225,9 @@ impl dyn Sql + '_ {
         };
         self.execute(begin, &[])?;
         let found = ask();
-        let end = self.execute("ROLLBACK", &[]);
-        found.and_then(|found| end.map(|_| found))
+        // If the rollback fails, the connection is lost, but all rows were read.
+        let _ = self.execute("ROLLBACK", &[]);
+        found
     }
 }
 
@@ -441,5 +442,41 @@ impl<const N: usize> Read for [u8; N] {
 impl<T: Read> Read for Option<T> {
     fn read(cell: &Cell) -> Option<Option<T>> {
         if *cell == Cell::Null { Some(None) } else { T::read(cell).map(Some) }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// A connection that is lost before the end of a snapshot.
+    struct LostConnection;
+
+    impl Sql for LostConnection {
+        fn dialect(&self) -> Dialect {
+            Dialect::Postgres
+        }
+
+        fn execute(&self, sql: &str, _: &[Value<'_>]) -> Result<usize, StoreError> {
+            if sql == "ROLLBACK" { Err(StoreError::Locked) } else { Ok(0) }
+        }
+
+        fn query(&self, _: &str, _: &[Value<'_>]) -> Result<Vec<Row>, StoreError> {
+            Ok(Vec::new())
+        }
+
+        fn insert(&self, _: &str, _: usize, _: &[Value<'_>]) -> Result<(), StoreError> {
+            Ok(())
+        }
+    }
+
+    #[test]
+    fn what_a_snapshot_has_read_outlives_its_connection() {
+        let sql: &dyn Sql = &LostConnection;
+        assert!(matches!(sql.snapshot(|| Ok("all rows")), Ok("all rows")));
+        assert!(matches!(
+            sql.snapshot(|| Err::<(), _>(StoreError::Damaged("x"))),
+            Err(StoreError::Damaged(_))
+        ));
     }
 }
