@@ -261,13 +261,13 @@ fn apply(
         },
         Change::SetDone(true) => annotated("done", changes.set_done(id, true, now)?),
         Change::SetDone(false) => annotated("reopened", changes.set_done(id, false, now)?),
-        Change::SetSpam(true) => annotated("spam", changes.mark_spam(id, now)?),
+        Change::SetSpam(true) => annotated("spam", changes.editor.mark_spam(id, now)?),
         // Screening learns that the submission is honest, even if it was not marked as spam.
-        Change::SetSpam(false) => match changes.unmark_spam(id, channels, now)? {
+        Change::SetSpam(false) => match changes.editor.unmark_spam(id, channels, now)? {
             Annotated::Unchanged => "taught",
             unmarked => annotated("not-spam", unmarked),
         },
-        Change::UndoSpam => annotated("not-spam", changes.undo_spam(id, channels, now)?),
+        Change::UndoSpam => annotated("not-spam", changes.editor.undo_spam(id, channels, now)?),
         Change::MarkUnread => annotated("unread", changes.editor.set_seen(id, false, now)?),
         Change::Work(work) => work.make(changes, id, &request.operator.user, people, &request.clock)?,
         Change::Remove(_) => "unchanged",

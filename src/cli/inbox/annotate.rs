@@ -35,8 +35,11 @@ pub(super) fn set_spam(ids: &[String], is_spam: bool, console: &mut Console<'_>)
     let channels = console.channels.to_vec();
     change_each(find_all(ids, console)?, console, |changes, submission, console| {
         let (id, now) = (submission.id, console.now.timestamp());
-        let annotated =
-            if is_spam { changes.mark_spam(id, now)? } else { changes.mark_ham(id, &channels, now)? };
+        let annotated = if is_spam {
+            changes.editor.mark_spam(id, now)?
+        } else {
+            changes.editor.mark_ham(id, &channels, now)?
+        };
         Ok(Outcome::described(describe_spam(annotated, is_spam)))
     })
 }

@@ -153,9 +153,9 @@ pub(super) fn set_spam(
     change_each(session, &ids, needs::STORE, |changes, submission, config| {
         let (channels, now) = (&config.store.channels, Timestamp::now());
         let annotated = if is_spam {
-            changes.mark_spam(submission.id, now)?
+            changes.editor.mark_spam(submission.id, now)?
         } else {
-            changes.mark_ham(submission.id, channels, now)?
+            changes.editor.mark_ham(submission.id, channels, now)?
         };
         Ok(describe_spam(annotated, is_spam))
     })

@@ -160,60 +160,53 @@ impl Editor {
     /// submission does not exist or is not processed yet, is held for any other reason, or has been delivered
     /// by every channel. A submission without deliveries to the team is held, too.
     pub fn hold(&mut self, id: Uuid, because: &str, now: Timestamp) -> Result<bool, StoreError> {
-        self.hold_for(id, because, false, now)
+        self.commit_and_notify(|tx| self.hold_in(tx, id, because, false, now))
     }
 
-    /// Like [`Editor::hold`], with the reason that an operator marked the submission as spam. Does not set
-    /// that mark.
-    pub fn hold_as_spam(&mut self, id: Uuid, now: Timestamp) -> Result<bool, StoreError> {
-        self.hold_for(id, "marked as spam", true, now)
-    }
-
-    /// Holds a submission, as [`Editor::hold`] describes. `is_spam` records that the spam mark is the cause,
-    /// so that removing the mark ends the hold.
-    fn hold_for(
-        &mut self,
+    /// Holds a submission in the caller's transaction, as [`Editor::hold`] describes. `is_spam` records that
+    /// the spam mark is the cause, so that removing the mark ends the hold.
+    pub(super) fn hold_in(
+        &self,
+        tx: &dyn Sql,
         id: Uuid,
         because: &str,
         is_spam: bool,
         now: Timestamp,
     ) -> Result<bool, StoreError> {
-        let entry = self.log_entry(OperatorAction::Hold).about(id);
-        self.commit_and_notify(|tx| {
-            // The end of the flood must not release a submission that the operator holds.
-            let mut is_held = tx.execute(
-                "UPDATE submission SET flood = 0, withheld = 0, held_because = ?2, held_as_spam = ?3
-                 WHERE id = ?1 AND flood = 1",
-                values![id, because, is_spam],
-            )? == 1;
-            // The link in a mail must not release a submission that the operator holds. The next release asks
-            // for the confirmation again.
-            if !is_held && confirmation::close(tx, id, "released")? {
-                tx.execute("DELETE FROM confirmation WHERE submission = ?1", values![id])?;
-                let hold = "UPDATE submission SET held_at = ?2, held_because = ?3, held_as_spam = ?4 WHERE id = ?1";
-                tx.execute(hold, values![id, to_database_time(tx, now)?, because, is_spam])?;
-                is_held = true;
-            } else if !is_held {
-                let hold = format!(
-                    "UPDATE submission SET held_at = ?2, held_because = ?3, held_as_spam = ?4
-                     WHERE id = ?1 AND held_at IS NULL
-                     AND (EXISTS (SELECT 1 FROM delivery WHERE submission = ?1 AND state <> 'delivered' AND {TO_TEAM})
-                          OR NOT EXISTS (SELECT 1 FROM delivery WHERE submission = ?1 AND {TO_TEAM}))"
-                );
-                is_held = tx.execute(&hold, values![id, to_database_time(tx, now)?, because, is_spam])? == 1;
-                if is_held {
-                    let hold = "UPDATE delivery SET state = 'held', due_at = NULL
-                         WHERE submission = ?1 AND state IN ('waiting', 'parked')";
-                    tx.execute(hold, values![id])?;
-                }
-            }
+        // The end of the flood must not release a submission that the operator holds.
+        let mut is_held = tx.execute(
+            "UPDATE submission SET flood = 0, withheld = 0, held_because = ?2, held_as_spam = ?3
+             WHERE id = ?1 AND flood = 1",
+            values![id, because, is_spam],
+        )? == 1;
+        // The link in a mail must not release a submission that the operator holds. The next release asks
+        // for the confirmation again.
+        if !is_held && confirmation::close(tx, id, "released")? {
+            tx.execute("DELETE FROM confirmation WHERE submission = ?1", values![id])?;
+            let hold =
+                "UPDATE submission SET held_at = ?2, held_because = ?3, held_as_spam = ?4 WHERE id = ?1";
+            tx.execute(hold, values![id, to_database_time(tx, now)?, because, is_spam])?;
+            is_held = true;
+        } else if !is_held {
+            let hold = format!(
+                "UPDATE submission SET held_at = ?2, held_because = ?3, held_as_spam = ?4
+                 WHERE id = ?1 AND held_at IS NULL
+                 AND (EXISTS (SELECT 1 FROM delivery WHERE submission = ?1 AND state <> 'delivered' AND {TO_TEAM})
+                      OR NOT EXISTS (SELECT 1 FROM delivery WHERE submission = ?1 AND {TO_TEAM}))"
+            );
+            is_held = tx.execute(&hold, values![id, to_database_time(tx, now)?, because, is_spam])? == 1;
             if is_held {
-                // This hold revokes an earlier release, so remove the lesson of that release.
-                lesson::remove(tx, id)?;
-                entry.add(tx, 1)?;
+                let hold = "UPDATE delivery SET state = 'held', due_at = NULL
+                     WHERE submission = ?1 AND state IN ('waiting', 'parked')";
+                tx.execute(hold, values![id])?;
             }
-            Ok(is_held)
-        })
+        }
+        if is_held {
+            // This hold revokes an earlier release, so remove the lesson of that release.
+            lesson::remove(tx, id)?;
+            self.log_entry(OperatorAction::Hold).about(id).add(tx, 1)?;
+        }
+        Ok(is_held)
     }
 
     /// Releases a held submission to `channels`; its deliveries go before others that wait. If a confirmation
@@ -221,21 +214,29 @@ impl Editor {
     /// stores the lesson that the submission is honest if screening had held it, not a flood or a mark of
     /// spam, and returns true. Returns false if it does not exist or is not held.
     pub fn release(&mut self, id: Uuid, channels: &[Route], now: Timestamp) -> Result<bool, StoreError> {
-        let entry = self.log_entry(OperatorAction::Release).about(id);
         let teacher = self.teacher(now);
-        self.commit_and_notify(|tx| {
-            let is_lesson = lesson::is_held_by_screening(tx, id)?;
-            let is_released = release_and_remove::release(tx, id, to_database_time(tx, now)?, channels)?;
-            if is_released {
-                tx.execute("UPDATE delivery SET rank = 0 WHERE submission = ?1", values![id])?;
-                tx.execute("UPDATE confirmation SET low_priority = 0 WHERE submission = ?1", values![id])?;
-                if is_lesson {
-                    lesson::teach(tx, teacher, id, LessonKind::Honest)?;
-                }
-                entry.add(tx, 1)?;
+        self.commit_and_notify(|tx| self.release_in(tx, teacher, id, channels))
+    }
+
+    /// Releases a submission in the caller's transaction, as [`Editor::release`] describes.
+    pub(super) fn release_in(
+        &self,
+        tx: &dyn Sql,
+        teacher: Teacher<'_>,
+        id: Uuid,
+        channels: &[Route],
+    ) -> Result<bool, StoreError> {
+        let is_lesson = lesson::is_held_by_screening(tx, id)?;
+        let is_released = release_and_remove::release(tx, id, to_database_time(tx, teacher.now)?, channels)?;
+        if is_released {
+            tx.execute("UPDATE delivery SET rank = 0 WHERE submission = ?1", values![id])?;
+            tx.execute("UPDATE confirmation SET low_priority = 0 WHERE submission = ?1", values![id])?;
+            if is_lesson {
+                lesson::teach(tx, teacher, id, LessonKind::Honest)?;
             }
-            Ok(is_released)
-        })
+            self.log_entry(OperatorAction::Release).about(id).add(tx, 1)?;
+        }
+        Ok(is_released)
     }
 
     /// Queues a submission for those of the `channels` that get it

@@ -79,14 +79,14 @@ fn each_decision_teaches_and_a_later_one_replaces_it() {
     changes.set_done(id, false, now()).unwrap();
     assert_eq!(lessons(&fixture), []);
     changes.editor.set_replied(id, true, now()).unwrap();
-    changes.mark_spam(id, now()).unwrap();
+    changes.editor.mark_spam(id, now()).unwrap();
     assert_eq!(lessons(&fixture), [LessonKind::Spam]);
     changes.editor.set_replied(id, false, now()).unwrap();
     changes.set_done(id, true, now()).unwrap();
     assert_eq!(lessons(&fixture), [LessonKind::Spam], "weak evidence does not replace a decision");
-    changes.mark_ham(id, &[], now()).unwrap();
+    changes.editor.mark_ham(id, &[], now()).unwrap();
     assert_eq!((lessons(&fixture), fixture.status(id)), (vec![LessonKind::Honest], Status::Kept));
-    assert_eq!(changes.mark_ham(Uuid::max(), &[], now()).unwrap(), Annotated::Missing);
+    assert_eq!(changes.editor.mark_ham(Uuid::max(), &[], now()).unwrap(), Annotated::Missing);
 }
 
 #[test]
@@ -95,24 +95,24 @@ fn undoing_a_mark_removes_its_lesson_and_restores_a_weak_one() {
     let reader = fixture.reader();
     let mut changes = Changes::open(&fixture.options.url, &reader, "ada").unwrap();
     let (first, replied) = (fixture.accept_new(&fresh(&honest(1))), fixture.accept_new(&fresh(&honest(2))));
-    assert_eq!(changes.undo_spam(first, &[], now()).unwrap(), Annotated::Unchanged);
-    changes.mark_spam(first, now()).unwrap();
+    assert_eq!(changes.editor.undo_spam(first, &[], now()).unwrap(), Annotated::Unchanged);
+    changes.editor.mark_spam(first, now()).unwrap();
     assert_eq!((lessons(&fixture), fixture.status(first)), (vec![LessonKind::Spam], Status::Held));
-    assert_eq!(changes.undo_spam(first, &[], now()).unwrap(), Annotated::Changed);
+    assert_eq!(changes.editor.undo_spam(first, &[], now()).unwrap(), Annotated::Changed);
     assert_eq!((lessons(&fixture), fixture.status(first)), (vec![], Status::Kept));
     // A reply had taught weakly before.
     changes.editor.set_replied(replied, true, now()).unwrap();
-    changes.mark_spam(replied, now()).unwrap();
+    changes.editor.mark_spam(replied, now()).unwrap();
     assert_eq!(lessons(&fixture), [LessonKind::Spam], "one submission has one lesson");
-    changes.undo_spam(replied, &[], now()).unwrap();
+    changes.editor.undo_spam(replied, &[], now()).unwrap();
     assert_eq!(lessons(&fixture), [LessonKind::WeakHonest]);
     // Screening held this one, and a repeat released it.
     let repeated = fixture.accept_new(&contact(&honest(3)).held_for(&[(Signal::Links, "4 links")]));
     fixture.sql("UPDATE submission SET held_at = NULL, released_at = 1 WHERE withheld = 1");
-    changes.mark_spam(repeated, now()).unwrap();
-    changes.undo_spam(repeated, &[], now()).unwrap();
+    changes.editor.mark_spam(repeated, now()).unwrap();
+    changes.editor.undo_spam(repeated, &[], now()).unwrap();
     assert_eq!((lessons(&fixture), fixture.status(repeated)), (vec![LessonKind::WeakHonest], Status::Kept));
-    assert_eq!(changes.undo_spam(Uuid::max(), &[], now()).unwrap(), Annotated::Missing);
+    assert_eq!(changes.editor.undo_spam(Uuid::max(), &[], now()).unwrap(), Annotated::Missing);
 }
 
 /// Screening finds the features of the site's own phrases, so lessons must have them, too.
@@ -179,7 +179,7 @@ fn the_release_or_discard_of_a_flood_teaches_nothing() {
     assert!(changes.editor.hold(released, "odd", now()).unwrap());
     assert!(changes.editor.release(released, &[], now()).unwrap());
     assert_eq!(lessons(&fixture), []);
-    changes.mark_spam(released, now()).unwrap();
+    changes.editor.mark_spam(released, now()).unwrap();
     let decisions = fixture.abuse("1970-01-01").decisions;
     assert_eq!((decisions.held_spam, decisions.missed_spam), (0, 1), "screening did not hold it");
 }
