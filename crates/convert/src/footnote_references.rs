@@ -195,9 +195,10 @@ pub(super) fn is_repeated_reference(dom: &Dom, link: NodeId, number: &str) -> bo
     rest.is_some_and(|rest| rest.bytes().all(|b| b.is_ascii_digit()))
 }
 
-/// Whether a link has a role or a class that marks it as a backlink to a reference.
+/// Whether a link has a role or a class that marks it as a backlink to a reference. Org mode also gives this
+/// role to references, which have the class `footref`.
 pub(super) fn is_marked_as_back(dom: &Dom, link: NodeId) -> bool {
-    dom.attribute(link, "role") == Some("doc-backlink")
+    dom.attribute(link, "role") == Some("doc-backlink") && !dom.has_class(link, "footref")
         || dom.classes(link).any(|c| c.contains("backref") || c.contains("backlink"))
 }
 

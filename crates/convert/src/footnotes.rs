@@ -652,6 +652,8 @@ mod tests {
             "<p>a<sup class=footnote>[<a id=_footnoteref_1 class=footnote href=#_footnotedef_1>1</a>]</sup> b<sup class=footnote>[<a id=_footnoteref_2 href=#_footnotedef_2>2</a>]</sup></p><div id=footnotes><hr><div class=footnote id=_footnotedef_1><a href=#_footnoteref_1>1</a>. one <em>x</em></div><div class=footnote id=_footnotedef_2><a href=#_footnoteref_2>2</a>. two</div></div>",
             "<p>a<a id=DOCF1 href=#FOOT1><sup>1</sup></a> b<a id=DOCF2 href=#FOOT2><sup>2</sup></a></p><div class=footnotes-segment><hr><h4>Footnotes</h4><h5><a id=FOOT1 href=#DOCF1>(1)</a></h5><p>one <em>x</em></p><h5><a id=FOOT2 href=#DOCF2>(2)</a></h5><p>two</div>",
             "<div><p>a<sup>1</sup> b<sup>2</sup></div><aside><ol><li>one <em>x</em></ol></aside><aside><ol start=2><li>two</ol></aside>",
+            // Org mode
+            "<p>a<sup><a id=fnr.1 class=footref href=#fn.1 role=doc-backlink>1</a></sup> b<sup><a id=fnr.2 class=footref href=#fn.2 role=doc-backlink>2</a></sup></p><div id=footnotes><h2 class=footnotes>Footnotes: </h2><div id=text-footnotes><div class=footdef><sup><a id=fn.1 class=footnum href=#fnr.1 role=doc-backlink>1</a></sup> <div class=footpara role=doc-footnote><p>one <em>x</em></p></div></div><div class=footdef><sup><a id=fn.2 class=footnum href=#fnr.2 role=doc-backlink>2</a></sup> <div class=footpara role=doc-footnote><p>two</p></div></div></div></div>",
             // Word
             "<p>a<a href=#_ftn1 name=_ftnref1>[1]</a> b<a href=#_ftn2 name=_ftnref2>[2]</a><p><a href=#_ftnref1 name=_ftn1>[1]</a> one <em>x</em><p><a href=#_ftnref2 name=_ftn2>[2]</a> two",
         ] {
