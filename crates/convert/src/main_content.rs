@@ -37,10 +37,11 @@ pub(super) fn select_content(dom: &mut Dom, options: &Options) -> Option<NodeId>
 
 /// Whether an attribute excludes the element, with any value: `data-pagefind-ignore`, or
 /// `data-markdown-ignore` (AFDocs). As in AFDocs, the latter does not apply to the main region and to what
-/// contains it, because the Markdown would then have only what surrounds the content.
+/// contains it, because the Markdown would then have only what surrounds the content. Starlight sets the
+/// former on its trees of files, only to keep their names out of its search.
 fn is_ignored(dom: &Dom, id: NodeId) -> bool {
     let is_main = |d| dom.tag(d) == Tag::Main || dom.attribute(d, "role") == Some("main");
-    dom.has_attribute(id, "data-pagefind-ignore")
+    dom.has_attribute(id, "data-pagefind-ignore") && dom.name(id) != "starlight-file-tree"
         || dom.has_attribute(id, "data-markdown-ignore") && !dom.subtree(id).any(is_main)
 }
 
@@ -759,6 +760,10 @@ mod tests {
             ("<article>a</article><article data-markdown-ignore>b</article>", "a\n"),
             ("<main><pre><code>a\n<span data-markdown-ignore>b</span></code></pre></main>", "```\na\n```\n"),
             ("<main><p data-markdown-ignore=false data-pagefind-ignore>a</p>b</main>", "b\n"),
+            (
+                "<main><starlight-file-tree data-pagefind-ignore><ul><li>a</ul></starlight-file-tree></main>",
+                "- a\n",
+            ),
         ] {
             assert_eq!(body(html), expected, "{html}");
         }
