@@ -13,12 +13,17 @@ pub(super) fn is_never_shown(dom: &Dom, id: NodeId) -> bool {
 /// Whether the style sheet of a generator always hides elements of this class. Webflow hides elements with a
 /// false condition or an empty field, and the answer to a form that was not sent; Dokka hides the message
 /// that something was copied, Divi the copy of a number that it animates, Ghost the picture that an audio
-/// file does not have, and Sphinx the text of a link that covers a card.
+/// file does not have, Sphinx the text of a link that covers a card, and VuePress, except in print, a copy of
+/// the label of a tab.
 fn is_hidden_by_generator(dom: &Dom, id: NodeId) -> bool {
     let is_in_form = || dom.parent(id).is_some_and(|parent| dom.has_class(parent, "w-form"));
     let has_icon = || dom.child_elements(id).any(|child| dom.has_class(child, "copy-popup-icon"));
     let is_hidden = |class| match class {
-        "w-condition-invisible" | "w-dyn-bind-empty" | "kg-audio-hide" => true,
+        "w-condition-invisible"
+        | "w-dyn-bind-empty"
+        | "kg-audio-hide"
+        | "vp-tab-title"
+        | "vp-code-tab-title" => true,
         "copy-popup-wrapper" => has_icon(),
         "et_pb_counter_amount" => dom.has_class(id, "overlay"),
         "w-form-done" | "w-form-fail" => {
@@ -129,6 +134,10 @@ mod tests {
         assert_eq!(markdown(&page), "# t\n\n[a](/b)\n");
         let counter = "<b class=et_pb_counter_amount>80%</b><b class='et_pb_counter_amount overlay'>80%</b>";
         assert_eq!(markdown(counter), "**80%**\n");
+        let tabs = "<div class=vp-tabs><div role=tablist><button role=tab>a</button><button role=tab>b</button></div>\
+            <div class=vp-tab role=tabpanel><div class=vp-tab-title>a</div><p>c</div>\
+            <div class=vp-tab role=tabpanel><div class=vp-tab-title>b</div><p>d</div></div>";
+        assert_eq!(markdown(tabs), "**a**\n\nc\n\n**b**\n\nd\n");
         let shown = "<div class=w-form><div class=w-form-done style='display: block'>a</div></div>\
             <p class=w-form-fail>b</p><p class=w-condition-visible>c</p>";
         assert_eq!(markdown(shown), "a\n\nb\n\nc\n");
