@@ -94,6 +94,9 @@ impl Converter<'_> {
             out.push(Block::Paragraph(Inline::strong(label)));
         }
         if code::is_code_block(dom, id) {
+            if let Some(title) = code::title(dom, id) {
+                self.append_children(title, out);
+            }
             let text = code::code_text(dom, id);
             if !text.is_empty() || self.mode.is_exact {
                 out.push(Block::Code { language: code::language(dom, id), text });

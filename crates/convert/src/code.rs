@@ -205,12 +205,20 @@ fn is_code_table(dom: &Dom, id: NodeId) -> bool {
         })
 }
 
-/// Reads the text of a code block without line numbers, prompts, buttons and zero-width characters, and notes
-/// the elements that this leaves out ([`Rule::NotCode`]). Images become their alternative texts. If CSS marks
-/// lines as added or removed, each line begins with a sign or a space. Removes the blank lines that
-/// highlighters add around the code; of a plain `<pre><code>`, only one line break at the end. Except in a
-/// `<pre>`, in Doxygen's fragments and in pasted code ([`is_pasted_code`]), also trims the first and the last
-/// line. White space in a `<div>` with line breaks collapses ([`text_with_breaks`]).
+/// The title of a code block that is a table: the caption of SyntaxHighlighter, or the row with the name of
+/// the file above the code that Pygments writes.
+pub(super) fn title(dom: &Dom, root: NodeId) -> Option<NodeId> {
+    let is_title = |&d: &NodeId| dom.tag(d) == Tag::Caption || dom.has_class(d, "filename");
+    dom.descendants(root).take(6).find(is_title).filter(|_| dom.tag(root) == Tag::Table)
+}
+
+/// Reads the text of a code block without its [`title`], line numbers, prompts, buttons and zero-width
+/// characters, and notes the elements that this leaves out ([`Rule::NotCode`]). Images become their
+/// alternative texts. If CSS marks lines as added or removed, each line begins with a sign or a space.
+/// Removes the blank lines that highlighters add around the code; of a plain `<pre><code>`, only one line
+/// break at the end. Except in a `<pre>`, in Doxygen's fragments and in pasted code ([`is_pasted_code`]),
+/// also trims the first and the last line. White space in a `<div>` with line breaks collapses
+/// ([`text_with_breaks`]).
 pub(super) fn code_text(dom: &Dom, root: NodeId) -> String {
     // CodeMirror puts a title and other elements around the code, so read only the code.
     let editor = dom.descendants(root).find(|&d| dom.has_class(d, "cm-content"));
@@ -231,6 +239,7 @@ pub(super) fn code_text(dom: &Dom, root: NodeId) -> String {
     let mut is_owed = false;
     // The separator after an element that is not code. It is dropped if the next text begins with it.
     let mut separator = None;
+    let title = title(dom, root);
     let mut next = dom.following(root, root, false);
     while let Some(id) = next {
         while let Some(&(line, has_text)) = lines.last() {
@@ -240,8 +249,10 @@ pub(super) fn code_text(dom: &Dom, root: NodeId) -> String {
             lines.pop();
             is_owed = !text.ends_with('\n') || !has_text;
         }
-        let is_skipped = is_not_code(dom, id);
+        let is_title = Some(id) == title;
+        let is_skipped = is_title || is_not_code(dom, id);
         match dom.tag(id) {
+            _ if is_title => {}
             _ if is_skipped => {
                 separator = separator_after(dom, id, &text);
                 dom.skip(id, Rule::NotCode);
@@ -632,6 +643,7 @@ fn is_known_language(class: &str) -> bool {
 mod tests {
     use super::super::dom::DOCUMENT;
     use super::super::parse::parse;
+    use super::super::tests::markdown;
     use super::*;
 
     fn code(html: &str) -> (String, String) {
@@ -658,6 +670,18 @@ mod tests {
         let labeled = "<pre class=shiki><div class=language-id>ts</div><div class=code-container><code>\
                        <div class=line>a</div></code><a class=playground-link>Try</a></div></pre>";
         assert_eq!(code(labeled), ("ts".to_owned(), "a".to_owned()));
+    }
+
+    #[test]
+    fn the_title_of_a_table_with_code_stands_above_it() {
+        for table in [
+            "<table class=highlighttable><tr><th colspan=2 class=filename><span class=filename>a.py</span></th></tr>\
+             <tr><td class=linenos><pre>1</pre></td><td class=code><pre>b\n</pre></td></tr></table>",
+            "<div class=syntaxhighlighter><table><caption>a.py</caption><tr><td class=gutter>1</td>\
+             <td class=code><code>b</code></td></tr></table></div>",
+        ] {
+            assert_eq!(markdown(table), "a.py\n\n```\nb\n```\n", "{table}");
+        }
     }
 
     #[test]
