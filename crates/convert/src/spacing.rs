@@ -8,8 +8,26 @@ const CONTAINERS: [&str; 4] = ["flex", "grid", "inline-flex", "inline-grid"];
 /// Whether a style or a utility class of Tailwind or Bootstrap makes an inline element a block, at any width
 /// of the screen. An element that floats is none, because a drop cap continues the word after it.
 pub(super) fn is_laid_out_as_block(dom: &Dom, id: NodeId) -> bool {
-    let is_floating = || dom.style(id, "float").is_some() || dom.classes(id).any(|c| c.starts_with("float-"));
-    displays(dom, id).any(is_block_display) && !is_floating()
+    displays(dom, id).any(is_block_display) && !is_floating(dom, id)
+}
+
+fn is_floating(dom: &Dom, id: NodeId) -> bool {
+    dom.style(id, "float").is_some() || dom.classes(id).any(|class| class.starts_with("float-"))
+}
+
+/// Whether a utility class of Tailwind or Bootstrap, such as `mr-2`, sets a margin between two texts.
+fn has_margin_between(dom: &Dom, before: NodeId, id: NodeId) -> bool {
+    let has_margin = |id, sides: [&str; 3]| {
+        dom.classes(id).any(|class| {
+            let class = class.rsplit(':').next().unwrap_or_default();
+            let size = class.split_once('-').filter(|(side, _)| sides.contains(side)).map(|(_, size)| size);
+            size.is_some_and(|size| size.starts_with(|c| matches!(c, '1'..='9' | '[')))
+        })
+    };
+    edge(dom, before, false).is_some()
+        && edge(dom, id, true).is_some()
+        && !is_floating(dom, before)
+        && (has_margin(before, ["mr", "me", "mx"]) || has_margin(id, ["ml", "ms", "mx"]))
 }
 
 /// Whether an element is a flex or grid container, which lays out each child and text separately.
@@ -30,10 +48,10 @@ fn displays(dom: &Dom, id: NodeId) -> impl Iterator<Item = &str> {
 /// Whether the page's layout separates a node from the one before it, although the HTML has no white space
 /// between them. Parts of a price, a signature or a word are not separate. Ignores form fields between the
 /// two nodes. Words are separate at a `<time>`, a tooltip and a text for screen readers, and before a link in
-/// brackets, and where a price, a number or a badge meets other text ([`is_price_after`],
-/// [`is_number_of_name`], [`is_badge_beside`]). Elsewhere, a text and an element are separate only in a flex
-/// or grid container, or if the element is a title before the text (`is_lead`). For two elements, their
-/// kinds, classes and texts and the kind of their parent also decide.
+/// brackets, where a price, a number or a badge meets other text ([`is_price_after`], [`is_number_of_name`],
+/// [`is_badge_beside`]), and at a margin ([`has_margin_between`]). Elsewhere, a text and an element are
+/// separate only in a flex or grid container, or if the element is a title before the text (`is_lead`). For
+/// two elements, their kinds, classes and texts and the kind of their parent also decide.
 pub(super) fn needs_space_before(dom: &Dom, id: NodeId) -> bool {
     let Some(before) = before_without_fields(dom, id) else { return false };
     let Some(parent) = dom.parent(id) else { return false };
@@ -50,7 +68,10 @@ pub(super) fn needs_space_before(dom: &Dom, id: NodeId) -> bool {
     if is_bracketed_link(dom, id) {
         return edge(dom, before, false).is_some_and(|end| end.is_alphanumeric() || end == ')');
     }
-    if is_price_after(dom, before, id) || is_number_of_name(dom, parent, before, id) {
+    if is_price_after(dom, before, id)
+        || is_number_of_name(dom, parent, before, id)
+        || has_margin_between(dom, before, id) && !is_one_word(dom, before, id)
+    {
         return true;
     }
     if dom.text(id).is_some() {
@@ -461,6 +482,14 @@ mod tests {
             ),
             ("<p>Name<span class='d-block small'>Use</span>", "Name Use"),
             (
+                "<p><b class=me-2>Phone:</b>+49 30</p><p>Ann<i class='x md:ml-2'>CEO</i>",
+                "**Phone:** +49 30\n\nAnn *CEO*",
+            ),
+            (
+                "<p><span class=mx-1>12</span>days <a class=mr-4 href=/a>A</a><a href=/b>b</a>",
+                "12 days [A](/a) [b](/b)",
+            ),
+            (
                 "<p><a class='text-sm md:block' href=/a>Oak</a><b style=display:block>Elm</b>",
                 "[Oak](/a) **Elm**",
             ),
@@ -600,6 +629,11 @@ mod tests {
             ),
             ("<p><i class=typewriter>O</i><i class=typewriter>ak</i>", "*Oak*"),
             ("<p class=flex><b>O</b>ak", "**O**ak"),
+            (
+                "<p><i class='float-left mr-2'>O</i>ak (<i class=mr-1>a</i>)<i class=mr-0>b</i><i class=mr-auto>c</i>",
+                "*O*ak (*a*)*bc*",
+            ),
+            ("<p><span class=mr-1>$</span>49 <a href=/a>a<i class=ml-1></i></a>.", "$49 [a](/a)."),
             (
                 "<div class=flex><i>O</i><i>a</i></div><h2><span class=c>O</span><span class=c>A</span></h2>",
                 "*O* *a*\n\n## OA",
