@@ -499,6 +499,19 @@ fn is_line_numbers(dom: &Dom, id: NodeId) -> bool {
     !text.is_empty() && text.split_whitespace().all(|n| n.bytes().all(|b| b.is_ascii_digit()))
 }
 
+/// The text of a code span on one line. As in browsers, a line break is one space, with the white space
+/// around it.
+pub(super) fn one_line(code: &str) -> String {
+    let mut lines = code.split('\n');
+    let mut joined = lines.next().unwrap_or_default().to_owned();
+    for line in lines {
+        joined.truncate(joined.trim_ascii_end().len());
+        joined.push(' ');
+        joined.push_str(line.trim_ascii_start());
+    }
+    joined.replace(['\r', '\t'], " ")
+}
+
 /// The language of a code block, other than plain text. If none is named, it is `diff` if lines are marked as
 /// added or removed without signs in their text ([`is_diff`]), or else empty.
 pub(super) fn language(dom: &Dom, root: NodeId) -> String {

@@ -344,6 +344,7 @@ mod tests {
                 "<div class=line-numbers><pre>1</pre></div><div class=line-numbers>a 2</div><div>3</div>",
                 "```\n1\n```\n\na 2\n\n3\n",
             ),
+            ("<p><code\n>\n  a\n  <i>b</i>\n\n  c  d</code>", "`a b c  d`\n"),
             ("<p><code>a`b</code> <a href='/x y' title=t>c</a>", "``a`b`` [c](/x%20y \"t\")\n"),
             (
                 "<details><summary><b>a</b> b*c &lt;x> &amp;amp; <a href='/y'>d</a></summary>e</details>",

@@ -524,12 +524,14 @@ impl<'a> Converter<'a> {
             return self.write_linked_code(id, out);
         }
         // A code span cannot contain line breaks, so each `<br>` ends one.
-        let text = |d| {
-            if dom.tag(d) == Tag::Br { "\n".to_owned() } else { one_line(dom.text(d).unwrap_or_default()) }
+        let text = |d| match dom.tag(d) {
+            Tag::Br => "\n".to_owned(),
+            _ => code::one_line(dom.text(d).unwrap_or_default()),
         };
         let code: String = dom.descendants(id).map(text).collect();
         if !code.contains('\n') {
-            return write_code(&code, out);
+            let is_wrapped = dom.text_content(id).contains('\n');
+            return write_code(if is_wrapped { code.trim_ascii() } else { &code }, out);
         }
         write_code_lines(code.lines().map(str::trim).filter(|line| !line.is_empty()), out);
     }
@@ -541,9 +543,9 @@ impl<'a> Converter<'a> {
             match (dom.tag(child), dom.text(child)) {
                 (Tag::Br, _) => out.add_line_break(),
                 (_, Some(text)) if text.trim().is_empty() => out.add_text(text),
-                (_, Some(text)) => write_code(&one_line(text), out),
+                (_, Some(text)) => write_code(&code::one_line(text), out),
                 (Tag::A, _) => {
-                    let code = one_line(&dom.text_content(child));
+                    let code = code::one_line(&dom.text_content(child));
                     let Some(address) = self.address(child, "href").filter(|_| !code.is_empty()) else {
                         write_code(&code, out);
                         continue;
@@ -639,10 +641,6 @@ fn write_code(text: &str, out: &mut Inline) {
     if !text.is_empty() {
         out.add_code(&if out.is_cell { text.replace('|', "\\|") } else { text.into_owned() });
     }
-}
-
-fn one_line(code: &str) -> String {
-    code.replace(['\n', '\r', '\t'], " ")
 }
 
 /// Escapes text for HTML, in content and in quoted attributes.
