@@ -722,6 +722,7 @@ mod tests {
             "<a data-src='#p'>q</a><div id=p style=display:none>a</div>",
             "<li data-tab=p>q<hr><div id=p hidden>a</div>",
             "<div><h3><b>q</b></h3><p></p><div x-show=open style=display:none>a</div><i @click=x></i></div>",
+            "<div><h3><b>q</b></h3><p></p><div x-show=open style=display:none>a</div><i @click.prevent=x></i></div>",
             "<div data-w-id=1 style=display:none>qa</div>",
             "<dl><dt>q</dt><dd hidden>a</dd></dl>",
             "<h3>q</h3><div style=display:none><p>a</div>",

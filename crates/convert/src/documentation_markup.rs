@@ -320,22 +320,23 @@ fn is_plain_label(dom: &Dom, id: NodeId) -> bool {
 
 /// The panel that a button, a link or a web component such as `<sl-tab>` opens, as [`panel_key`] writes it.
 fn opened_panel(dom: &Dom, id: NodeId) -> Option<String> {
-    const TARGETS: [&str; 7] =
-        ["data-tab", "data-tab-item", "data-tab-target", "panel", "@click", "x-on:click", "href"];
+    const TARGETS: [&str; 4] = ["data-tab", "data-tab-item", "data-tab-target", "panel"];
     let is_component = dom.tag(id) == Tag::Other && dom.name(id).ends_with("-tab");
     if !matches!(dom.tag(id), Tag::A | Tag::Button) && !is_component {
         return None;
     }
-    let name = TARGETS.iter().find(|name| dom.has_attribute(id, name))?;
-    let target = dom.attribute(id, name)?;
-    (*name != "href" || target.starts_with('#')).then(|| panel_key(name, target))
+    let target =
+        TARGETS.iter().find_map(|name| dom.attribute(id, name).map(|target| panel_key(name, target)));
+    let handler = || dom.click_handler(id).map(|handler| panel_key("@click", handler));
+    let href = || dom.attribute(id, "href").filter(|href| href.starts_with('#'));
+    target.or_else(handler).or_else(|| href().map(|href| panel_key("href", href)))
 }
 
 /// The name of a panel in an attribute of the panel or its tab. For the conditions of Alpine, such as
 /// `tab === 'a'`, and the clicks that make them true, such as `tab = 'a'`, this is `=` and the letters.
 fn panel_key(attribute: &str, value: &str) -> String {
     let value = clip(value, MAX_LABEL).trim();
-    if !matches!(attribute, "@click" | "x-on:click" | "x-show") {
+    if !matches!(attribute, "@click" | "x-show") {
         return value.trim_start_matches('#').to_owned();
     }
     let is_part = |c: &char| c.is_alphanumeric() || matches!(c, '!' | '.' | '_' | '$' | '-');
@@ -655,6 +656,7 @@ mod tests {
             "<ul><li><button data-tab-item=a>A</button><li><button data-tab-item=b>B</button></ul><p data-tab-item=a>1<p data-tab-item=b>2",
             "<sl-tab-group><sl-tab panel=a>A</sl-tab><sl-tab panel=b>B</sl-tab><sl-tab-panel name=a>1</sl-tab-panel><sl-tab-panel name=b>2</sl-tab-panel></sl-tab-group>",
             "<div><button @click='tab=1'>A</button><button @click='tab=2'>B</button><p x-show='tab == 1'>1<p x-show='tab == 2'>2</div>",
+            "<nav><a href=# @click.prevent='tab=1'>A</a><a href=# x-on:click.prevent.stop='tab=2'>B</a></nav><div x-show='tab==1'>1</div><div x-show='tab==2' style=display:none>2</div>",
             "<div role=tablist><input type=radio role=tab aria-label=A><p role=tabpanel>1</p><input type=radio role=tab aria-label=B><p role=tabpanel>2</div>",
         ] {
             assert_eq!(markdown(html), "**A**\n\n1\n\n**B**\n\n2\n", "{html}");

@@ -280,6 +280,14 @@ impl Dom {
         self.attribute(id, name).is_some()
     }
 
+    /// The click handler in an attribute of Alpine or Vue, whose name may have modifiers, as in
+    /// `@click.prevent`.
+    pub(super) fn click_handler(&self, id: NodeId) -> Option<&str> {
+        const NAMES: [&str; 3] = ["@click", "x-on:click", "v-on:click"];
+        let is_click = |name: &str| name.split('.').next().is_some_and(|event| NAMES.contains(&event));
+        self.element(id)?.attributes.iter().find(|a| is_click(&a.name.local)).map(|a| &*a.value)
+    }
+
     /// The classes in the first [`MAX_CLASSES`] bytes of the `class` attribute.
     pub(super) fn classes(&self, id: NodeId) -> impl Iterator<Item = &str> {
         clip(self.attribute(id, "class").unwrap_or_default(), MAX_CLASSES).split_ascii_whitespace()

@@ -117,17 +117,16 @@ impl Panels {
 /// "Loading".
 fn is_shown_by_script(dom: &Dom, id: NodeId) -> bool {
     let is_control = |d: NodeId| {
-        dom.tag(d) == Tag::Button
-            || dom.attribute(d, "role") == Some("button")
-            || CLICKS.iter().any(|name| dom.has_attribute(d, name))
+        dom.tag(d) == Tag::Button || dom.attribute(d, "role") == Some("button") || is_clickable(dom, d)
     };
     dom.has_attribute(id, "data-w-id")
         || (dom.has_attribute(id, "x-show") || dom.has_attribute(id, "v-show"))
             && dom.ancestors(id).skip(1).take(2).any(|a| dom.subtree(a).take(50).any(is_control))
 }
 
-/// Attributes with a click handler, in plain HTML, Alpine and Vue.
-const CLICKS: [&str; 4] = ["onclick", "@click", "x-on:click", "v-on:click"];
+fn is_clickable(dom: &Dom, id: NodeId) -> bool {
+    dom.has_attribute(id, "onclick") || dom.click_handler(id).is_some()
+}
 
 /// Whether an element is a block that is not a dialog, has no role, and is not a menu: less than half of its
 /// letters and digits are in links. False without letters and digits.
@@ -152,7 +151,7 @@ pub(super) fn follows_control(dom: &Dom, id: NodeId) -> bool {
     let is_button = |d: NodeId| {
         dom.tag(d) == Tag::Button
             || dom.attribute(d, "role") == Some("button")
-            || dom.is_heading(d) && CLICKS.iter().any(|name| dom.has_attribute(d, name))
+            || dom.is_heading(d) && is_clickable(dom, d)
     };
     let is_title = dom.is_heading(before) || dom.tag(before) == Tag::Dt;
     let mut first = dom.subtree(before).take(if is_title { 3 } else { 1 });
