@@ -328,8 +328,9 @@ fn opened_panel(dom: &Dom, id: NodeId) -> Option<String> {
     let target =
         TARGETS.iter().find_map(|name| dom.attribute(id, name).map(|target| panel_key(name, target)));
     let handler = || dom.click_handler(id).map(|handler| panel_key("@click", handler));
-    let href = || dom.attribute(id, "href").filter(|href| href.starts_with('#'));
-    target.or_else(handler).or_else(|| href().map(|href| panel_key("href", href)))
+    let href = || dom.attribute(id, "href").filter(|href| href.starts_with('#') && href.len() > 1);
+    let quoted = || clip(dom.attribute(id, "onclick")?, MAX_LABEL).split(['\'', '"']).nth(1);
+    target.or_else(handler).or_else(|| href().or_else(quoted).map(|name| panel_key("id", name)))
 }
 
 /// The name of a panel in an attribute of the panel or its tab. For the conditions of Alpine, such as
@@ -365,24 +366,27 @@ fn is_heading_above(dom: &Dom, tab: NodeId, panel: NodeId) -> bool {
     })
 }
 
-/// The tabs among the first 2000 nodes below `container`: by their role, or by a class of Webflow, or of a
-/// list around them.
+/// The tabs among the first 2000 nodes below `container`: by their role, or by a class of Webflow or daisyUI,
+/// or of a list around them.
 fn find_tabs(dom: &Dom, container: NodeId) -> Vec<NodeId> {
     const LISTS: [&str; 2] = ["tablist", "et_pb_tabs_controls"];
     let is_tab = |&d: &NodeId| match dom.tag(d) {
         Tag::Label if dom.parent(d).is_some_and(|p| dom.has_class_in(p, &["tabbed-labels", "tabs"])) => true,
         Tag::Li if dom.ancestors(d).skip(1).take(2).any(|a| dom.has_class_in(a, &LISTS)) => true,
+        Tag::Input if dom.has_class(d, "tab") => true,
         _ => dom.attribute(d, "role") == Some("tab") || dom.has_class(d, "w-tab-link"),
     };
     dom.descendants(container).take(2000).filter(is_tab).collect()
 }
 
 /// Whether an element is a panel of tabs: by its role, or by a class of a known generator: Material for
-/// MkDocs, VitePress, Asciidoctor, Webflow or Divi.
+/// MkDocs, VitePress, Asciidoctor, Webflow, Divi or daisyUI.
 fn is_tab_panel(dom: &Dom, id: NodeId, parent: NodeId) -> bool {
     dom.element(id).is_some()
         && (dom.attribute(id, "role") == Some("tabpanel")
             || dom.has_class_in(id, &["tabbed-block", "tabpanel", "w-tab-pane", "et_pb_tab"])
+            || dom.has_class(id, "tab-content")
+                && dom.previous_element(id).is_some_and(|p| dom.tag(p) == Tag::Input)
             || dom.has_class(parent, "blocks")
                 && dom.parent(parent).is_some_and(|g| dom.has_class(g, "vp-code-group")))
 }
@@ -657,6 +661,8 @@ mod tests {
             "<sl-tab-group><sl-tab panel=a>A</sl-tab><sl-tab panel=b>B</sl-tab><sl-tab-panel name=a>1</sl-tab-panel><sl-tab-panel name=b>2</sl-tab-panel></sl-tab-group>",
             "<div><button @click='tab=1'>A</button><button @click='tab=2'>B</button><p x-show='tab == 1'>1<p x-show='tab == 2'>2</div>",
             "<nav><a href=# @click.prevent='tab=1'>A</a><a href=# x-on:click.prevent.stop='tab=2'>B</a></nav><div x-show='tab==1'>1</div><div x-show='tab==2' style=display:none>2</div>",
+            "<div><button onclick=\"show(event, 'a')\">A</button><button onclick=\"show(event, 'b')\">B</button></div><div id=a>1</div><div id=b>2</div>",
+            "<div class=tabs><input type=radio class=tab aria-label=A><div class=tab-content>1</div><input type=radio class=tab aria-label=B><div class=tab-content>2</div></div>",
             "<div role=tablist><input type=radio role=tab aria-label=A><p role=tabpanel>1</p><input type=radio role=tab aria-label=B><p role=tabpanel>2</div>",
         ] {
             assert_eq!(markdown(html), "**A**\n\n1\n\n**B**\n\n2\n", "{html}");
