@@ -25,6 +25,7 @@ const NOT_CODE: &[&str] = &[
     "code-block-copy", "rehype-pretty-copy",
     "twoslash-popup-container", "ltx_listing_data", "code-annotation-anchor",
     "viewcode-back", "language-id", "playground-link", "twoslash-completion-list", "idlHeader",
+    "error-behind",
 ];
 
 /// Classes of a `<div>` or a table cell that is not code. On other elements, they mark highlighted words.
@@ -391,6 +392,8 @@ fn is_not_code(dom: &Dom, id: NodeId) -> bool {
         Tag::Button | Tag::Style | Tag::Script | Tag::Template | Tag::Svg | Tag::Input | Tag::Select => true,
         Tag::Text | Tag::Ignored => false,
         Tag::Code if is_only_code(dom, id) => false,
+        // The number of lines that Expressive Code collapses.
+        Tag::Summary => dom.parent(id).is_some_and(|p| dom.has_class(p, "ec-section")),
         _ => {
             dom.has_class_in(id, NOT_CODE)
                 || matches!(dom.tag(id), Tag::Div | Tag::Td) && dom.has_class_in(id, NOT_CODE_BLOCKS)
@@ -675,6 +678,16 @@ mod tests {
             (
                 "<pre>a\n<div><a class=viewcode-back href=a>[docs]</a>    def b(self):\n</div></pre>",
                 "a\n    def b(self):",
+            ),
+            (
+                "<pre><details class=ec-section><summary>2 collapsed lines</summary><div class=ec-line>a</div>\
+                 <div class=ec-line>b</div></details><div class=ec-line>c</div></pre>",
+                "a\nb\nc",
+            ),
+            (
+                "<pre><div class=line>a</div><span class=error><span>No a.</span></span>\
+                 <span class=error-behind>No a.</span><div class=line>b</div></pre>",
+                "a\nNo a.\nb",
             ),
             ("<pre>a\n\n<a class=viewcode-back href=a>[docs]</a>\ndef b():</pre>", "a\n\ndef b():"),
         ] {

@@ -13,8 +13,8 @@ pub(super) fn is_never_shown(dom: &Dom, id: NodeId) -> bool {
 /// Whether the style sheet of a generator always hides elements of this class. Webflow hides elements with a
 /// false condition or an empty field, and the answer to a form that was not sent; Dokka hides the message
 /// that something was copied, Divi the copy of a number that it animates, Ghost the picture that an audio
-/// file does not have, Sphinx the text of a link that covers a card, and VuePress, except in print, a copy of
-/// the label of a tab.
+/// file does not have, Sphinx the text of a link that covers a card, Crayon a copy of the code for the
+/// clipboard, and VuePress, except in print, a copy of the label of a tab.
 fn is_hidden_by_generator(dom: &Dom, id: NodeId) -> bool {
     let is_in_form = || dom.parent(id).is_some_and(|parent| dom.has_class(parent, "w-form"));
     let has_icon = || dom.child_elements(id).any(|child| dom.has_class(child, "copy-popup-icon"));
@@ -22,6 +22,7 @@ fn is_hidden_by_generator(dom: &Dom, id: NodeId) -> bool {
         "w-condition-invisible"
         | "w-dyn-bind-empty"
         | "kg-audio-hide"
+        | "crayon-plain-wrap"
         | "vp-tab-title"
         | "vp-code-tab-title" => true,
         "copy-popup-wrapper" => has_icon(),
@@ -134,6 +135,9 @@ mod tests {
         assert_eq!(markdown(&page), "# t\n\n[a](/b)\n");
         let counter = "<b class=et_pb_counter_amount>80%</b><b class='et_pb_counter_amount overlay'>80%</b>";
         assert_eq!(markdown(counter), "**80%**\n");
+        let crayon = "<div class=crayon-plain-wrap><textarea readonly>a</textarea></div><div class=crayon-main>\
+            <table class=crayon-table><tr><td class=crayon-nums><div>1</div><td><div class=crayon-line>a</div></table></div>";
+        assert_eq!(markdown(crayon), "```\na\n```\n");
         let tabs = "<div class=vp-tabs><div role=tablist><button role=tab>a</button><button role=tab>b</button></div>\
             <div class=vp-tab role=tabpanel><div class=vp-tab-title>a</div><p>c</div>\
             <div class=vp-tab role=tabpanel><div class=vp-tab-title>b</div><p>d</div></div>";
