@@ -320,7 +320,7 @@ fn is_plain_label(dom: &Dom, id: NodeId) -> bool {
 
 /// The panel that a button, a link or a web component such as `<sl-tab>` opens, as [`panel_key`] writes it.
 fn opened_panel(dom: &Dom, id: NodeId) -> Option<String> {
-    const TARGETS: [&str; 4] = ["data-tab", "data-tab-item", "data-tab-target", "panel"];
+    const TARGETS: [&str; 5] = ["data-tab", "data-tab-item", "data-tab-target", "panel", "aria-controls"];
     let is_component = dom.tag(id) == Tag::Other && dom.name(id).ends_with("-tab");
     if !matches!(dom.tag(id), Tag::A | Tag::Button) && !is_component {
         return None;
@@ -661,6 +661,7 @@ mod tests {
             "<sl-tab-group><sl-tab panel=a>A</sl-tab><sl-tab panel=b>B</sl-tab><sl-tab-panel name=a>1</sl-tab-panel><sl-tab-panel name=b>2</sl-tab-panel></sl-tab-group>",
             "<div><button @click='tab=1'>A</button><button @click='tab=2'>B</button><p x-show='tab == 1'>1<p x-show='tab == 2'>2</div>",
             "<nav><a href=# @click.prevent='tab=1'>A</a><a href=# x-on:click.prevent.stop='tab=2'>B</a></nav><div x-show='tab==1'>1</div><div x-show='tab==2' style=display:none>2</div>",
+            "<div><button aria-controls=a>A</button><button aria-controls=b>B</button></div><section id=a>1</section><section id=b hidden>2</section>",
             "<div><button onclick=\"show(event, 'a')\">A</button><button onclick=\"show(event, 'b')\">B</button></div><div id=a>1</div><div id=b>2</div>",
             "<div class=tabs><input type=radio class=tab aria-label=A><div class=tab-content>1</div><input type=radio class=tab aria-label=B><div class=tab-content>2</div></div>",
             "<div role=tablist><input type=radio role=tab aria-label=A><p role=tabpanel>1</p><input type=radio role=tab aria-label=B><p role=tabpanel>2</div>",

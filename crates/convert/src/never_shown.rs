@@ -12,9 +12,10 @@ pub(super) fn is_never_shown(dom: &Dom, id: NodeId) -> bool {
 
 /// Whether the style sheet of a generator always hides elements of this class. Webflow hides elements with a
 /// false condition or an empty field, and the answer to a form that was not sent; Dokka hides the message
-/// that something was copied, Divi the copy of a number that it animates, Ghost the picture that an audio
-/// file does not have, Sphinx the text of a link that covers a card, Crayon a copy of the code for the
-/// clipboard, and VuePress, except in print, a copy of the label of a tab.
+/// that something was copied, Quarto that no item of a list matches, Divi the copy of a number that it
+/// animates, Ghost the picture that an audio file does not have, Sphinx the text of a link that covers a
+/// card, Crayon a copy of the code for the clipboard, and VuePress, except in print, a copy of the label of a
+/// tab.
 fn is_hidden_by_generator(dom: &Dom, id: NodeId) -> bool {
     let is_in_form = || dom.parent(id).is_some_and(|parent| dom.has_class(parent, "w-form"));
     let has_icon = || dom.child_elements(id).any(|child| dom.has_class(child, "copy-popup-icon"));
@@ -26,6 +27,7 @@ fn is_hidden_by_generator(dom: &Dom, id: NodeId) -> bool {
         | "vp-tab-title"
         | "vp-code-tab-title" => true,
         "copy-popup-wrapper" => has_icon(),
+        "listing-no-matching" => dom.has_class(id, "d-none"),
         "et_pb_counter_amount" => dom.has_class(id, "overlay"),
         "w-form-done" | "w-form-fail" => {
             is_in_form() && dom.style(id, "display").is_none_or(|display| display == "none")
@@ -133,6 +135,8 @@ mod tests {
         let card = "<div class=sd-card><p>a</p><a class='sd-stretched-link sd-hide-link-text' href=/b><i>c</i></a></div>";
         let page = format!("<!doctype html><title>t</title><main>{card}</main>");
         assert_eq!(markdown(&page), "# t\n\n[a](/b)\n");
+        let listing = "<p>a</p><div class='listing-no-matching d-none'>No matching items</div>";
+        assert_eq!(markdown(listing), "a\n");
         let counter = "<b class=et_pb_counter_amount>80%</b><b class='et_pb_counter_amount overlay'>80%</b>";
         assert_eq!(markdown(counter), "**80%**\n");
         let crayon = "<div class=crayon-plain-wrap><textarea readonly>a</textarea></div><div class=crayon-main>\
