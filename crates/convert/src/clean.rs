@@ -64,6 +64,7 @@ pub(super) fn remove_invisible(dom: &mut Dom, root: NodeId, is_article: bool) {
     show_fallbacks(dom, root, is_article);
     text_corrections::show_final_numbers(dom, root);
     text_corrections::show_dates(dom, root);
+    text_corrections::show_line_breaks(dom, root);
     text_corrections::show_separators_of_menus(dom, root);
     text_corrections::mark_check_lists(dom, root);
     text_corrections::merge_spoken_copies(dom, root);

@@ -1,6 +1,8 @@
 //! Corrects texts that differ from what visitors see: counters that a script counts up, dates that a script
-//! writes, and values that a page has twice, for the screen and for screen readers. Also reads check marks.
+//! writes, and values that a page has twice, for the screen and for screen readers. Also reads check marks
+//! and line breaks.
 
+use super::code::is_code_block;
 use super::dom::{Data, Dom, FOR_SCREEN_READERS, NodeId, Tag};
 use super::footnote_numbers::first_text;
 use super::omission_rule::Rule;
@@ -25,6 +27,49 @@ const FIRST_NUMBERS: [&str; 5] =
 
 /// Number of nodes in a counter that are searched for the element that shows its number.
 const COUNTER_NODES: usize = 20;
+
+/// Maximum number of `<br>` elements that [`show_line_breaks`] adds to a page, to bound its memory.
+const MAX_ADDED_BREAKS: usize = 20_000;
+
+/// Adds a `<br>` for each line break that the page shows: outside of code, if the nearest element with a
+/// style or a class of Tailwind for white space, such as `whitespace-pre-line`, keeps line breaks. Adds none
+/// at the start and end of a block or beside another `<br>`.
+pub(super) fn show_line_breaks(dom: &mut Dom, root: NodeId) {
+    let keeps_breaks = |dom: &Dom, id| {
+        let class = dom.classes(id).find_map(|class| class.strip_prefix("whitespace-"));
+        let value = dom.style(id, "white-space").or(class)?;
+        Some(value.starts_with("pre") || value == "break-spaces")
+    };
+    // Few pages have such elements, so search the others no further.
+    if !dom.descendants(root).any(|id| keeps_breaks(dom, id) == Some(true)) {
+        return;
+    }
+    let is_code = |id| matches!(dom.tag(id), Tag::Pre | Tag::Code) || is_code_block(dom, id);
+    let is_broken = |id: &NodeId| {
+        dom.text(*id).is_some_and(|text| text.contains('\n') && !text.trim().is_empty())
+            && dom.ancestors(*id).skip(1).find_map(|a| keeps_breaks(dom, a)) == Some(true)
+    };
+    let texts: Vec<NodeId> = dom.walk(root, is_code).filter(is_broken).collect();
+    let mut left = MAX_ADDED_BREAKS;
+    for id in texts {
+        let is_edge = |node: Option<NodeId>| {
+            node.is_none_or(|node| dom.tag(node) == Tag::Br || dom.tag(node).is_block())
+        };
+        let mut text = dom.text(id).unwrap_or_default();
+        text = if is_edge(dom.node(id).previous) { text.trim_start() } else { text };
+        text = if is_edge(dom.node(id).next) { text.trim_end() } else { text };
+        for (at, line) in text.to_owned().splitn(left + 1, '\n').enumerate() {
+            if at > 0 {
+                left -= 1;
+                let line_break = dom.push_element("br", &[]);
+                dom.insert_before(id, line_break);
+            }
+            let line = dom.push_text(line);
+            dom.insert_before(id, line);
+        }
+        dom.detach(id);
+    }
+}
 
 /// Replaces the text of each counter, which is empty, zero or the number at which it starts, by its final
 /// number. Keeps the signs around it, such as `$` and `+`.
@@ -323,6 +368,20 @@ fn is_said_by(value: &str, spoken: &str) -> bool {
 #[cfg(test)]
 mod tests {
     use super::super::tests::markdown;
+
+    #[test]
+    fn line_breaks_that_a_style_keeps_are_shown() {
+        for (html, expected) in [
+            ("<p style='white-space: pre-line'>\n a\n b <b>c</b>\nd\n</p>", "a  \nb **c**  \nd\n"),
+            ("<div class=whitespace-pre-wrap>a\nb\n\nc</div>", "a  \nb\n\nc\n"),
+            ("<div class=whitespace-pre-line>\n<p>a<br>\nb</p>\n</div>", "a  \nb\n"),
+            ("<div class=whitespace-pre-line><p class=whitespace-normal>a\nb</div>", "a b\n"),
+            ("<p class=whitespace-nowrap>a\nb <code class=whitespace-pre>c\nd</code>", "a b `c d`\n"),
+            ("<div style=white-space:pre-wrap><pre>a\nb</pre></div>", "```\na\nb\n```\n"),
+        ] {
+            assert_eq!(markdown(html), expected, "{html}");
+        }
+    }
 
     #[test]
     fn check_lists_of_asciidoctor_are_task_lists() {
