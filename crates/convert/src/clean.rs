@@ -735,6 +735,7 @@ mod tests {
             "<b>q</b><section class=tab-pane hidden>a</section>",
             "<p>q<div itemprop=acceptedAnswer hidden><p itemprop=text hidden>a</div>",
             "<p><a href=#>q</a><span class=MCExpandingBody style=display:none>a</span>",
+            "<p><a href='javascript:x()'>q</a></p><div class=MCDropDownBody style=display:none>a</div>",
         ] {
             assert_eq!(visible(html, false), "qa", "{html}");
         }

@@ -107,7 +107,7 @@ impl Panels {
                 && is_text_block(dom, id)
                 // Hidden parts of forms are usually messages that appear once the form is sent, not content.
                 && !dom.is_in(id, &[Tag::Form])
-            || dom.has_class_in(id, &["callout-content", "MCExpandingBody"])
+            || dom.has_class_in(id, &["callout-content", "MCExpandingBody", "MCDropDownBody"])
             || dom.parent(id).is_some_and(|p| dom.has_class_in(p, &["blocks", "tabbed-content"]))
     }
 }
