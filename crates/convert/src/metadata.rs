@@ -32,7 +32,9 @@ pub struct Metadata {
     /// The first usable address to which the page redirects with `<meta>`. An address of the page itself,
     /// with any fragment, only reloads it and does not count.
     pub redirect: Option<String>,
-    /// Whether the page asks search engines not to list it, or redirects to another page with `<meta>`.
+    /// Whether the page asks search engines not to list it.
+    pub forbids_index: bool,
+    /// Whether the page forbids indexing, or redirects to another page with `<meta>`.
     pub is_unlisted: bool,
 }
 
@@ -80,6 +82,7 @@ pub(super) fn read_metadata(dom: &Dom, url: Option<&Url>, site_name: Option<&str
         modified: data.modified.or_else(|| first(MODIFIED)),
         language: head.language.clone().or_else(language).or(data.language),
         image: first(&["og:image", "twitter:image"]).and_then(resolve),
+        forbids_index: head.forbids_index(),
         is_unlisted: redirect.is_some() || head.forbids_index(),
         redirect,
         site,
@@ -128,8 +131,8 @@ const DESCRIPTION: &[&str] = &[
 const LANGUAGE: &[&str] = &["content-language", "og:locale", "dc.language", "dcterms.language"];
 
 impl Metadata {
-    /// The metadata as YAML front matter, with `more` after the title, but without [`Self::canonical`] and
-    /// [`Self::is_unlisted`]. Empty if there are no values.
+    /// The metadata as YAML front matter, with `more` after the title, but without [`Self::canonical`],
+    /// [`Self::forbids_index`] and [`Self::is_unlisted`]. Empty if there are no values.
     pub fn front_matter(&self, more: &[(&str, &str)]) -> String {
         let fields = [
             ("description", &self.description),

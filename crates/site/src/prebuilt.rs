@@ -450,8 +450,8 @@ fn compose_page(
 
     let mut html = html_file(source, &converted.facts, &twin, context);
     let mut canonical = format!("<{}>; rel=\"canonical\"", original.unwrap_or(&source.url));
-    // Repeat the HTML's `noindex` as a header. A page that redirects is unlisted, too, but gets no header.
-    let noindex = (metadata.is_unlisted && metadata.redirect.is_none()).then(noindex_header);
+    // Repeat the HTML's `noindex` as a header.
+    let noindex = metadata.forbids_index.then(noindex_header);
     metadata.is_unlisted |= original.is_some() || context.withholds(source);
     if not_found_folder(source.name()).is_some() {
         html.link = None;

@@ -75,6 +75,7 @@ struct MetadataFields {
     redirect: Option<String>,
     is_unlisted: bool,
 }
+    forbids_index: bool,
 
 /// The parts of a page that other pages repeat: blocks of links, and the site's name.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]

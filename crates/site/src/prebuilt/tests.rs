@@ -1315,20 +1315,24 @@ fn the_markdown_of_a_hidden_page_stays_hidden_beside_other_directives() {
         let values = file.headers.iter().filter(|(name, _)| name == X_ROBOTS_TAG);
         values.map(|(_, value)| value.to_str().expect("ASCII").to_owned()).collect::<Vec<_>>().join("; ")
     };
-    for (path, expected) in [("/a", "noindex, noai"), ("/b", "noindex, noai"), ("/to", "noai"), ("/", "noai")]
-    {
-        assert_eq!(robots(path), expected, "{path}");
+    for path in ["/a", "/b", "/from"] {
+        assert_eq!(robots(path), "noindex, noai", "{path}");
+    }
+    for path in ["/to", "/"] {
+        assert_eq!(robots(path), "noai", "{path}");
     }
     assert!(robots("/a.md").starts_with("noindex, "), "{}", robots("/a.md"));
 }
 
 #[test]
 fn access_rules_of_other_hosts_are_errors_if_files_are_below_them() {
+    let hidden_redirect = format!("{redirect}<meta name=robots content=noindex>");
     let rule = ("members/.htaccess", "Require valid-user");
     let home = page("Home", "");
     let load = |files: &[(&str, &str)]| Bench::new(files).load();
     let guarded = load(&[("index.html", &home), rule, ("members/a.html", &home)]);
     assert!(guarded.site.is_none(), "{:?}", guarded.faults);
     let empty = load(&[("index.html", &home), rule, ("members/a.php", "<?php")]);
+        ("from.html", &hidden_redirect),
     assert!(empty.site.is_some(), "{:?}", empty.faults);
 }
