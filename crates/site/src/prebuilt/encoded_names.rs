@@ -1,14 +1,15 @@
 //! Decodes the percent-encoded names that some generators give to the files of a build.
 
-use std::collections::HashSet;
+use std::collections::{HashMap, HashSet};
 
 use crate::path::{self, encode};
 use crate::site::{Redirect, Site, SiteEntry};
 use crate::site_files::BuildFile;
 
 /// Decodes percent escapes in the names of files, because the links of such builds are meant for the decoded
-/// names. Returns the names on the disk and the decoded ones. Keeps a name that is no valid path, or whose
-/// decoded form is hidden or the name of another file.
+/// names, and likewise in the names of the targets of symbolic links. Returns the names on the disk and the
+/// decoded ones. Keeps a name that is no valid path, or whose decoded form is hidden or the name of another
+/// file.
 pub(super) fn decode_names(files: &mut [BuildFile]) -> Vec<(String, String)> {
     if !files.iter().any(|file| file.name.contains('%')) {
         return Vec::new();
@@ -21,6 +22,12 @@ pub(super) fn decode_names(files: &mut [BuildFile]) -> Vec<(String, String)> {
         let name = path[1..].to_owned();
         if !path.contains("/.") && names.insert(name.clone()) {
             decoded.push((std::mem::replace(&mut file.name, name.clone()), name));
+        }
+    }
+    let targets: HashMap<&str, &String> = decoded.iter().map(|(on_disk, name)| (&**on_disk, name)).collect();
+    for target in files.iter_mut().filter_map(|file| file.linked.as_mut()) {
+        if let Some(name) = targets.get(&**target) {
+            target.clone_from(name);
         }
     }
     decoded

@@ -40,6 +40,20 @@ fn files_with_encoded_names_are_at_their_decoded_paths() {
 }
 
 #[test]
+fn encoded_names_behind_a_symbolic_link_are_listed_once() {
+    let text = page("Text", "<p>Text of the page.");
+    let mut bench = Bench::new(&[
+        ("index.html", &page("Home", "<p>Text of the page.")),
+        ("v2/caf%C3%A9.html", &text),
+        ("v2/100%.html", &text),
+    ]);
+    symlink("v2", bench.folder.path().join("latest")).expect("a link");
+    let site = bench.site();
+    assert_eq!(listed(&site), ["/", "/v2/100%25", "/v2/caf%C3%A9"]);
+    assert_eq!(describe(&site, "/latest/café"), "page /latest/caf%C3%A9.md");
+}
+
+#[test]
 fn shells_and_copies_in_groups_are_served_but_not_listed() {
     let (home, about) = (page("Home", "<p>Text of the page."), page("About", "<p>Text of the page."));
     let numbered = page("Part 403", "<p>Text of the page. <a href=404s>Next</a> <a href=401>Back</a>");
