@@ -49,8 +49,9 @@ fn is_ignored(dom: &Dom, id: NodeId) -> bool {
 /// Returns the element with the main region: the marked one, or else the only outermost `<article>` if it has
 /// most of the text, or else the body. Moves a first-level heading before the region into it
 /// ([`find_heading_before`]), unless the heading is a name of the site; with the header of the page
-/// ([`find_page_header`]) if the heading is the title of the page or on the home page. On a page without a
-/// marked region, other than the home page, adds the name of the site in the header to `titles`.
+/// ([`find_page_header`]) if the heading is the title of the page or on the home page. On other pages than
+/// the home page, a logo that is a first-level heading before another one becomes a paragraph and, without a
+/// marked region, the name of the site in the header is added to `titles`.
 pub(super) fn isolate_region(dom: &mut Dom, titles: &mut Titles, is_home: bool) -> NodeId {
     let body = dom.body();
     clean::remove_hidden(dom, body, false);
@@ -78,6 +79,13 @@ pub(super) fn isolate_region(dom: &mut Dom, titles: &mut Titles, is_home: bool) 
         let header =
             if is_title && !is_exact { find_page_header(dom, titles, root, heading) } else { vec![heading] };
         move_to_start(dom, root, &header);
+    }
+    let first: Vec<NodeId> = dom.descendants(root).filter(|&id| dom.tag(id) == Tag::H1).take(2).collect();
+    if let [logo, _] = first[..]
+        && !is_home
+        && titles.is_logo(dom, logo)
+    {
+        dom.node_mut(logo).tag = Tag::P;
     }
     root
 }
@@ -583,6 +591,35 @@ mod tests {
             );
             assert_eq!(convert(&page, &Options::default()).markdown, expected, "{title}");
         }
+    }
+
+    #[test]
+    fn a_logo_in_the_main_region_is_no_title() {
+        let converted = |title: &str, path: &str, logo: &str| {
+            let page = format!(
+                "<!doctype html><title>{title}</title><main><h1 class=logo>{logo}</h1><h1>Ropes</h1><h2>Hemp</h2></main>"
+            );
+            let url = parse_url(&format!("https://oak.example/{path}")).ok();
+            let page = convert(&page, &Options { url, ..Options::default() });
+            (page.metadata.title.unwrap_or_default(), page.markdown)
+        };
+        let text = "[Oak](https://oak.example/)";
+        let image = "[![Oak](https://oak.example/a.png)](https://oak.example/)";
+        for (title, logo, expected, shown) in [
+            ("Ropes - Oak", "<a href=/>Oak</a>", "Ropes", text),
+            ("All ropes | Oak", "<a href=/><svg><title>Oak</title></svg></a>", "All ropes", text),
+            ("Oak", "<a href=/>Oak</a>", "Ropes", text),
+            ("Ropes", "<a href=/><img src=/a.png alt=Oak></a>", "Ropes", image),
+        ] {
+            let (found, markdown) = converted(title, "ropes", logo);
+            let body = format!("{shown}\n\n# Ropes\n\n## Hemp\n");
+            assert_eq!((&*found, markdown), (expected, body), "{title} {logo}");
+        }
+        // A heading that links elsewhere is content, and so is the one of the home page.
+        let (_, markdown) = converted("Sails", "ropes", "<a href=/sails>Sails</a>");
+        assert!(markdown.starts_with("# [Sails](https://oak.example/sails)\n\n## Ropes"), "{markdown}");
+        let (_, markdown) = converted("Oak", "", "<a href=/>Oak</a>");
+        assert!(markdown.starts_with("# [Oak](https://oak.example/)\n\n## Ropes"), "{markdown}");
     }
 
     #[test]

@@ -373,9 +373,9 @@ pub fn forbids_index(directives: &str) -> bool {
 /// Maximum number of links to the home page that are read.
 const MAX_LOGOS: usize = 4;
 
-/// Whether a link may be a logo: it has `rel="home"`, or is outside of `<main>` and leads to the home page or
-/// to the start of a section above the page. The site is that of `base` or of the canonical address; without
-/// these, any site.
+/// Whether a link may be a logo: it has `rel="home"`, or leads to the home page or to the start of a section
+/// above the page and is outside of `<main>` or in a first-level heading. The site is that of `base` or of
+/// the canonical address; without these, any site.
 fn is_home_link(dom: &Dom, link: NodeId, base: Option<&Url>, canonical: Option<&str>) -> bool {
     let Some(href) = dom.attribute(link, "href") else { return false };
     if dom.attribute(link, "rel") == Some("home") {
@@ -405,7 +405,7 @@ fn is_home_link(dom: &Dom, link: NodeId, base: Option<&Url>, canonical: Option<&
     };
     let is_main = |a| dom.tag(a) == Tag::Main || dom.attribute(a, "role") == Some("main");
     (matches!(href, "/" | "./" | "." | "../" | "..") || is_origin() && is_own_site() || is_above())
-        && !dom.ancestors(link).any(is_main)
+        && (dom.is_in(link, &[Tag::H1]) || !dom.ancestors(link).any(is_main))
 }
 
 /// Reads a text in JSON-LD: truncates it like [`clip_value`], and decodes the character references that
