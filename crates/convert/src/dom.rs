@@ -577,6 +577,11 @@ pub(super) fn collapse(text: &str) -> String {
     text.split_whitespace().collect::<Vec<_>>().join(" ")
 }
 
+/// Escapes text for HTML, in content and in quoted attributes.
+pub(super) fn escape_html(text: &str) -> String {
+    text.replace('&', "&amp;").replace('<', "&lt;").replace('>', "&gt;").replace('"', "&quot;")
+}
+
 /// The characters that [`remove_invisible`] removes, at least in some places.
 const INVISIBLE: [char; 6] = ['\u{feff}', '\u{2060}', '\u{ad}', '\u{200b}', '\u{200c}', '\u{200d}'];
 

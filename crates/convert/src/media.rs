@@ -1,6 +1,6 @@
 //! Finds the addresses of images, image maps and embedded media, and writes them as Markdown.
 
-use super::dom::{Dom, NodeId, Tag, clip, collapse, count_letters};
+use super::dom::{Dom, NodeId, Tag, clip, collapse, count_letters, escape_html};
 use super::inline::Inline;
 use super::links::{MAX_ADDRESS, quoted_title, resolve_link, text_after};
 use url::Url;
@@ -257,13 +257,21 @@ pub(super) fn embedded_source(dom: &Dom, id: NodeId) -> Option<&str> {
     })
 }
 
-/// Adds a link to a video, an audio file, a framed page or an object; for a player of YouTube, to the page of
-/// its video. The text of the link is the title, the label or the like of the element, or else its kind, such
-/// as "Video". Adds nothing and returns `false` if the address is missing or harmful.
+/// Adds the link to a video, an audio file, a framed page or an object ([`embedded_link`]). Adds nothing and
+/// returns `false` if there is none.
 pub(super) fn add_embedded(dom: &Dom, base: Option<&Url>, id: NodeId, out: &mut Inline) -> bool {
-    let Some(address) = embedded_source(dom, id).and_then(|s| resolve_link(base, s)) else {
-        return false;
-    };
+    let link = embedded_link(dom, base, id);
+    if let Some((address, label)) = &link {
+        out.add_link(address, label);
+    }
+    link.is_some()
+}
+
+/// The address and the text of the link to a video, an audio file, a framed page or an object; for a player
+/// of YouTube, to the page of its video. The text is the title, the label or the like of the element, or else
+/// its kind, such as "Video". `None` if the address is missing or harmful.
+pub(super) fn embedded_link<'d>(dom: &'d Dom, base: Option<&Url>, id: NodeId) -> Option<(String, &'d str)> {
+    let address = embedded_source(dom, id).and_then(|source| resolve_link(base, source))?;
     let address = video_page_url(&address).unwrap_or(address);
     let name = match dom.tag(id) {
         Tag::Video => "Video",
@@ -278,8 +286,25 @@ pub(super) fn add_embedded(dom: &Dom, base: Option<&Url>, id: NodeId, out: &mut 
         _ => None,
     };
     let label = dom.first_attribute(id, &["title", "aria-label"]).or_else(other_name).unwrap_or(name);
-    out.add_link(&address, label);
-    true
+    Some((address, label))
+}
+
+/// Writes the link to embedded media ([`embedded_link`]) as inline HTML: inside of a link, only its text.
+/// `None` for other elements, and without a usable address.
+pub(super) fn embedded_as_html(dom: &Dom, base: Option<&Url>, id: NodeId) -> Option<String> {
+    let (address, label) = embedded_link(dom, base, id).filter(|_| is_embedded(dom.tag(id)))?;
+    let (address, label) = (escape_html(&address), escape_html(label));
+    let is_in_link = dom.is_in(id, &[Tag::A]);
+    Some(if is_in_link { label } else { format!(" <a href=\"{address}\">{label}</a> ") })
+}
+
+/// Writes an image as inline HTML. An emoji or an image without a usable address becomes its description.
+pub(super) fn image_as_html(dom: &Dom, base: Option<&Url>, id: NodeId) -> String {
+    let alt = escape_html(dom.attribute(id, "alt").unwrap_or_default());
+    match image_address(dom, base, id) {
+        Some(source) => format!("<img src=\"{}\" alt=\"{alt}\">", escape_html(&source)),
+        None => alt,
+    }
 }
 
 /// Converts the address of an embedded YouTube player to that of the page of its video, playlist or live
@@ -510,6 +535,14 @@ mod tests {
             ("<object data=/a type=application/x-java-applet><p>b</object>", "[Embedded content](/a)\n\nb\n"),
             ("<object>b <embed src=/a.pdf></object>", "b [Embedded content](/a.pdf)\n"),
             ("<video><p>b</video>", "b\n"),
+            (
+                "<details><summary>b<video src=/a?b&c title='d<'>e</video></summary>f</details>",
+                "<details>\n<summary>b <a href=\"/a?b&amp;c\">d&lt;</a></summary>\n\nf\n\n</details>\n",
+            ),
+            (
+                "<details><summary><a href=/x><audio src=/a></audio></a><object>b</object></summary>c</details>",
+                "<details>\n<summary><a href=\"/x\">Audio</a>b</summary>\n\nc\n\n</details>\n",
+            ),
             (
                 "<!doctype html><title>t</title><frameset><frameset><frame src=/a title=b><frame src=/c name=d>\
                  </frameset><frame src=/e><noframes><p>f</noframes></frameset>",

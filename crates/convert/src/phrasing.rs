@@ -3,7 +3,7 @@
 use super::answer_symbols::{answer_of, begins_item, drawn_checkbox, is_ligature};
 use super::code;
 use super::documentation_markup::{self, Tabs};
-use super::dom::{Dom, NodeId, Tag, collapse, remove_invisible};
+use super::dom::{Dom, NodeId, Tag, collapse, escape_html, remove_invisible};
 use super::footnotes::Footnotes;
 use super::inline::{Emphasis, Inline};
 use super::links;
@@ -567,8 +567,8 @@ impl<'a> Converter<'a> {
     /// Writes a node as inline HTML with the few tags that Markdown has a meaning for. Form controls,
     /// drawings and the names of symbols in fonts are left out, blocks and words that the layout separates
     /// are separated by spaces, and empty elements are dropped. A formula is TeX between dollar signs. A
-    /// reference to a footnote is its label, because a link to it would be dead. Embedded media are replaced
-    /// by their fallback content.
+    /// reference to a footnote is its label, because a link to it would be dead. Embedded media become links,
+    /// or, without a usable address, their fallback content.
     fn node_as_html(&self, id: NodeId) -> String {
         let dom = self.dom;
         let space = if needs_space_before(dom, id) { " " } else { "" };
@@ -592,13 +592,17 @@ impl<'a> Converter<'a> {
             dom.skip(id, Rule::Control);
             return String::new();
         }
+        if let Some(link) = media::embedded_as_html(dom, self.base.as_ref(), id) {
+            dom.skip(id, Rule::Fallback);
+            return link;
+        }
         let inner = self.inline_html(id);
         let heading = tag.heading_level().map(|level| format!("h{level}"));
         let code = matches!(tag, Tag::Code | Tag::Samp | Tag::Tt).then_some("code");
         let name = html_tag(tag).or(Emphasis::of(tag).map(Emphasis::tag)).or(code).or(heading.as_deref());
         match (tag, name) {
             (Tag::Br, _) => "<br>".to_owned(),
-            (Tag::Img, _) => self.image_as_html(id),
+            (Tag::Img, _) => media::image_as_html(dom, self.base.as_ref(), id),
             (Tag::Q, _) => format!("{space}\u{201c}{inner}\u{201d}"),
             (Tag::Rt, _) => format!("({inner})"),
             (Tag::A, _) if !inner.trim().is_empty() => match self.address(id, "href") {
@@ -612,15 +616,6 @@ impl<'a> Converter<'a> {
             (_, Some(_)) if heading.is_none() => String::new(),
             _ if tag.is_block() || is_laid_out_as_block(dom, id) => format!(" {inner} "),
             _ => format!("{space}{inner}"),
-        }
-    }
-
-    /// Writes an image as inline HTML. An emoji or an image without a usable address becomes its description.
-    fn image_as_html(&self, id: NodeId) -> String {
-        let alt = escape_html(self.dom.attribute(id, "alt").unwrap_or_default());
-        match media::image_address(self.dom, self.base.as_ref(), id) {
-            Some(source) => format!("<img src=\"{}\" alt=\"{alt}\">", escape_html(&source)),
-            None => alt,
         }
     }
 }
@@ -641,11 +636,6 @@ fn write_code(text: &str, out: &mut Inline) {
     if !text.is_empty() {
         out.add_code(&if out.is_cell { text.replace('|', "\\|") } else { text.into_owned() });
     }
-}
-
-/// Escapes text for HTML, in content and in quoted attributes.
-fn escape_html(text: &str) -> String {
-    text.replace('&', "&amp;").replace('<', "&lt;").replace('>', "&gt;").replace('"', "&quot;")
 }
 
 /// The tag name of an element that Markdown writes as an HTML tag; `None` for other elements.
