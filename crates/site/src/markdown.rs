@@ -200,10 +200,13 @@ pub fn render(
     let _ = comrak::format_html_with_plugins(root, &options, &mut rendered.html, &plugins);
     alerts::label_links_back(&mut rendered.html, words);
     if work.has_aligned_cells {
-        // Replace `align` with a class, also in raw HTML: the attribute is obsolete, and the policy forbids
-        // inline styles.
-        rendered.html =
-            rendered.html.replace("<td align=\"", "<td class=\"").replace("<th align=\"", "<th class=\"");
+        // Replace `align` with a class: the attribute is obsolete, and the policy forbids inline styles. A
+        // cell in raw HTML with other attributes may have a class, and keeps `align`.
+        for (tag, side) in ["td", "th"].iter().flat_map(|tag| ["left", "center", "right"].map(|it| (tag, it)))
+        {
+            let cell = |attribute: &str| format!("<{tag} {attribute}=\"{side}\">");
+            rendered.html = rendered.html.replace(&cell("align"), &cell("class"));
+        }
     }
     rendered
 }
@@ -1066,6 +1069,15 @@ mod tests {
         check(two, true, true);
         check("<script src=\"https://stats.example.org/s.js\"></script>", true, false);
         check("<script src=\"https://img.example.org/s.js\"></script>", true, true);
+    }
+
+    #[test]
+    fn aligned_cells_have_one_class() {
+        let source =
+            "| a |\n|--:|\n| b |\n\n<table><tr><td align=\"right\" class=\"c\">d</td></tr></table>\n";
+        let html = render_body(source).html;
+        assert!(html.contains("<th class=\"right\">a") && html.contains("<td class=\"right\">b"), "{html}");
+        assert!(html.contains("<td align=\"right\" class=\"c\">d"), "{html}");
     }
 
     #[test]
