@@ -6,33 +6,46 @@ use std::collections::HashSet;
 use comrak::nodes::{Node, NodeValue, Sourcepos};
 
 /// The beginnings of raw HTML that the content security policy blocks, each with a hint.
-pub const BLOCKED: [(&str, &str); 4] = [
+pub const BLOCKED: [(&str, &str); 6] = [
     ("<script", "move the code to a file in assets/ and load it with `src`"),
     ("<style", "move the rules to theme/style.css"),
     (
         "<iframe",
         "link to the embedded page instead, or add its host to `frame` in `[security.allow]` in frontdesk.toml",
     ),
+    ("<object", "link to the file instead"),
+    ("<embed", "link to the file instead"),
     (" style=", "give the element a class, and add a rule for the class to theme/style.css"),
 ];
 
-/// The parts of a warning about an image from a host that the policy blocks: the noun, and the hint.
+/// The parts of a warning about an address on a host that the policy blocks: what it blocks, and the hint.
 pub const BLOCKED_IMAGE: (&str, &str) = (
-    "images",
+    "images from other sites",
     "copy the image to assets/, or add its host to `image` in `[security.allow]` in frontdesk.toml",
 );
 pub const BLOCKED_SCRIPT: (&str, &str) = (
-    "scripts",
+    "scripts from other sites",
     "copy the script to assets/, or add its host to `script` in `[security.allow]` in frontdesk.toml",
 );
+pub const BLOCKED_MEDIA: (&str, &str) =
+    ("audio and video from other sites", "copy the file to assets/, or link to it instead");
+pub const BLOCKED_FORM: (&str, &str) = (
+    "forms that are sent to other sites",
+    "define the form in forms/ and write `form: NAME` in the front matter, or link to a page of the other site",
+);
 
-/// The `src` of each element in `html` whose tag begins with `tag`, such as `<img` (or `<image`); `None` for
-/// an element without one. Both arguments are in lower case, and a space separates attributes. Finds a `src`
-/// only if `=` follows it immediately.
-pub fn element_sources<'a>(html: &'a str, tag: &'a str) -> impl Iterator<Item = Option<&'a str>> {
+/// The address in the `attribute` of each element in `html` whose tag begins with `tag`, such as `<img` (or
+/// `<image`); `None` for an element without one. All arguments are in lower case, and a space separates
+/// attributes. Finds an attribute only if `=` follows it immediately.
+pub fn element_addresses<'a>(
+    html: &'a str,
+    tag: &'a str,
+    attribute: &'a str,
+) -> impl Iterator<Item = Option<&'a str>> {
+    let attribute = format!(" {attribute}=");
     html.match_indices(tag).map(move |(at, _)| {
         let element = html[at..].split('>').next()?;
-        let (_, value) = element.split_once(" src=")?;
+        let (_, value) = element.split_once(&attribute)?;
         match value.strip_prefix(['"', '\'']) {
             Some(quoted) => quoted.split(['"', '\'']).next(),
             None => value.split_ascii_whitespace().next(),

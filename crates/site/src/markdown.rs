@@ -1,6 +1,7 @@
 //! Renders a page's Markdown body to HTML, and to Markdown with absolute links.
 
 mod alerts;
+mod blocked_content;
 
 use std::hash::{DefaultHasher, Hash as _, Hasher as _};
 use std::ops::Range;
@@ -22,14 +23,12 @@ use crate::fault::REPORT_DEFECT;
 use frontdesk_forms::text::escape_html;
 use frontdesk_markdown::heading_anchors::AnchoredHeadings;
 use frontdesk_markdown::raw_html::{
-    BLOCKED, BLOCKED_IMAGE, BLOCKED_SCRIPT, element_sources, has_image_without_alternative,
-    has_markdown_as_text, show_unclosed_html,
+    BLOCKED_IMAGE, has_image_without_alternative, has_markdown_as_text, show_unclosed_html,
 };
 use frontdesk_markdown::source::{SourceText, find_definition, format_destination, shown_lines};
 use frontdesk_markdown::word_count::count_words;
 use frontdesk_process::hash_maps::{HashMap, HashSet};
 use frontdesk_process::panics::{self, Panic, Part};
-use frontdesk_site_rules::content_origins::{AllowedOrigin, any_permits};
 use frontdesk_typeset::code_block::{self, CodeBlock};
 use frontdesk_typeset::highlight::Highlighter;
 use frontdesk_typeset::math::{self, MathError};
@@ -521,53 +520,6 @@ impl<'a> BodyRenderer<'a, '_> {
         self.rendered.facts.headings.push(Heading { level, id, title });
     }
 
-    /// Warns about what the content security policy blocks in raw HTML, as far as a search of its text shows:
-    /// inline scripts and styles, frames, and images and scripts from other hosts. Misses inline scripts if
-    /// the text also contains ` src=` or `json`, and misses event handlers and links to style sheets.
-    fn warn_about_blocked_html(&mut self, literal: &str, position: Sourcepos) {
-        let lower = literal.to_ascii_lowercase().replace(['\t', '\n', '\r', '\x0c'], " ");
-        let catalog = self.catalog;
-        let allowed = &catalog.allowed;
-        for (tag, what, origins) in
-            [("<img", BLOCKED_IMAGE, &allowed.image), ("<script", BLOCKED_SCRIPT, &allowed.script)]
-        {
-            for url in element_sources(&lower, tag).flatten() {
-                self.warn_about_blocked_host(url, what, origins, position);
-            }
-        }
-        for (pattern, hint) in BLOCKED {
-            let is_permitted = match pattern {
-                // The policy permits scripts from files, and JSON in a script element is only data.
-                "<script" => lower.contains(" src=") || lower.contains("json"),
-                "<iframe" => element_sources(&lower, pattern)
-                    .all(|url| url.is_some_and(|url| any_permits(&allowed.frame, url))),
-                _ => false,
-            };
-            if lower.contains(pattern) && !is_permitted {
-                let what = pattern.trim_matches(['<', ' ', '=']);
-                let message = format!("the content security policy blocks this `{what}`");
-                self.warn(position, message, hint);
-            }
-        }
-    }
-
-    /// Warns about content from another site if the content security policy does not permit its host. Ignores
-    /// URLs that begin with neither `http:`, `https:` nor `//`.
-    fn warn_about_blocked_host(
-        &mut self,
-        url: &str,
-        (what, hint): (&str, &'static str),
-        permitted: &[AllowedOrigin],
-        position: Sourcepos,
-    ) {
-        let elsewhere = ["http:", "https:", "//"].iter().any(|start| url.starts_with(start));
-        if elsewhere && !self.catalog.is_own(url) && !any_permits(permitted, url) {
-            let message =
-                format!("the content security policy blocks {what} from other sites, such as `{url}`");
-            self.warn(position, message, hint);
-        }
-    }
-
     fn warn(&mut self, position: Sourcepos, message: String, hint: &'static str) {
         let line = self.first_line + position.start.line - 1;
         self.rendered.facts.warnings.push(BodyWarning { line, message, hint });
@@ -704,6 +656,7 @@ fn is_diagram(language: &str) -> bool {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use frontdesk_site_rules::content_origins::AllowedOrigin;
 
     #[test]
     fn the_source_that_a_page_shows_after_a_panic_has_no_comments() {
@@ -1069,6 +1022,13 @@ mod tests {
         check(two, true, true);
         check("<script src=\"https://stats.example.org/s.js\"></script>", true, false);
         check("<script src=\"https://img.example.org/s.js\"></script>", true, true);
+        check("<video src=\"/v.mp4\" poster=\"https://img.example.org/a.png\"></video>", true, false);
+        check("<video\nsrc='https://img.example.org/v.mp4'></video>", true, true);
+        check("<video><source src=\"//img.example.org/v.mp4\"></video>", true, true);
+        check("<audio src=/a.mp3></audio>", false, false);
+        check("<form method=post action=\"https://forms.example.org/x\"></form>", true, true);
+        check("<form action=\"https://www.example.com/api/x\"></form>", false, false);
+        check("<form action=/api/contact></form>", false, false);
     }
 
     #[test]
