@@ -477,26 +477,11 @@ impl<'a> BodyRenderer<'a, '_> {
         }
     }
 
-    /// Gives a heading its anchor, and records it: the author's anchor (`## Title {#anchor}`), which is
-    /// removed from the title, or a unique one derived from the title. Of several anchors, the first counts;
-    /// one with a backslash before it is text. Warns about first-level headings, and about an author's anchor
-    /// that an earlier heading has. The heading keeps that anchor.
+    /// Gives a heading its anchor, and records it: the author's anchor, or a unique one derived from the
+    /// title. Warns about first-level headings, and about an author's anchor that an earlier heading has. The
+    /// heading keeps that anchor.
     fn set_anchor(&mut self, node: Node<'a>, level: u8, position: Sourcepos) {
-        let mut chosen = None;
-        let line = self.source.line_at(position.start.line).map_or("", |(_, line)| line);
-        if let Some(last) = node.last_child()
-            && let NodeValue::Text(text) = &mut last.data_mut().value
-        {
-            while let Some((before, id)) =
-                text.trim_end().strip_suffix('}').and_then(|rest| rest.rsplit_once("{#"))
-                && !id.is_empty()
-                && !id.contains(char::is_whitespace)
-                && !line.contains(&format!("\\{{#{id}}}"))
-            {
-                chosen = Some(id.to_owned());
-                *text = before.trim_end().to_owned().into();
-            }
-        }
+        let chosen = self.take_anchor(node);
         let title = node.collect_text();
         if level == 1 {
             let message = format!("a second first-level heading, `{title}`");
@@ -518,6 +503,35 @@ impl<'a> BodyRenderer<'a, '_> {
         }
         let id = chosen.unwrap_or(unique);
         self.rendered.facts.headings.push(Heading { level, id, title });
+    }
+
+    /// Removes the author's anchors (`## Title {#anchor}`) from a heading in both representations, and
+    /// returns the first one. An anchor with a backslash before it is text.
+    fn take_anchor(&mut self, node: Node<'a>) -> Option<String> {
+        let last = node.last_child()?;
+        let mut last = last.data_mut();
+        let (start, line) = self.source.line_at(last.sourcepos.end.line)?;
+        let NodeValue::Text(text) = &mut last.value else { return None };
+        // The heading may end with `#` characters that are not shown (CommonMark, "ATX headings").
+        let unclosed = line.trim_end().trim_end_matches('#');
+        let shown = if unclosed.ends_with([' ', '\t']) { unclosed } else { line }.trim_end();
+        let at_end = |text: &str| {
+            let (before, id) = text.trim_end().strip_suffix('}')?.rsplit_once("{#")?;
+            let is_anchor = !id.is_empty() && !id.contains(char::is_whitespace) && !before.ends_with('\\');
+            is_anchor.then(|| (before.trim_end().to_owned(), id.to_owned()))
+        };
+        let (mut rest, mut chosen) = (shown.to_owned(), None);
+        // Take the anchor from the source, because the text has typographic dashes for `--`.
+        while let Some((source, id)) = at_end(&rest)
+            && let Some((title, _)) = at_end(text)
+        {
+            (rest, chosen) = (source, Some(id.replace('\\', "")));
+            *text = title.into();
+        }
+        if chosen.is_some() {
+            self.edits.push((start + rest.len()..start + shown.len(), String::new()));
+        }
+        chosen
     }
 
     fn warn(&mut self, position: Sourcepos, message: String, hint: &'static str) {
@@ -696,9 +710,22 @@ mod tests {
             ("## Text \\{#each}", "text-each", "Text {#each}"),
             ("## Text {#each} \\{#a}", "text-each-a", "Text {#each} {#a}"),
             ("## Text \\{#abc} {#a}", "a", "Text {#abc}"),
+            ("## Text {#-a--b...} ##", "-a--b...", "Text"),
+            ("## Text {#a\\_b}", "a_b", "Text"),
+            ("One\nText {#a}\n---", "a", "One Text"),
+            ("> ## `--a` *b* {#--a}", "--a", "--a b"),
         ] {
             let heading = titles(source);
             assert_eq!((&*heading.id, &*heading.title), (id, title), "{source}");
+        }
+        for (source, expected) in [
+            ("## Two {#a}{#b}\n\nText", "## Two\n\nText"),
+            ("> ## Text {#a} ##  \n", "> ## Text ##  \n"),
+            ("One\nText {#a}\n---\n", "One\nText\n---\n"),
+            ("## Text \\{#abc} {#a}", "## Text \\{#abc}"),
+            ("## {#a}\n", "##\n"),
+        ] {
+            assert_eq!(render_body(source).markdown, expected, "{source}");
         }
         let rendered = render_body("## What it does\n\n### Chosen {#mine}\n\n## What it does\n");
         let ids: Vec<&str> = rendered.facts.headings.iter().map(|heading| heading.id.as_str()).collect();
