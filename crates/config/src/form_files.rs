@@ -19,13 +19,7 @@ const KEYS: &str = "forms";
 /// has its operation ID, or if it is beyond [`MAX_FORMS`]. All forms beyond that limit share one error.
 pub(super) fn read(r: &mut Reader<'_>) -> FormSet {
     let folder = r.site_folder().join(FORMS_FOLDER);
-    let names = match toml_folder::list(&folder) {
-        Ok(names) => names,
-        Err(error) => {
-            r.report(Fault::error(FORMS_FOLDER, None, format!("cannot be read: {error}")).about(KEYS));
-            Vec::new()
-        }
-    };
+    let names = toml_folder::list(r, FORMS_FOLDER, KEYS);
     let mut forms: Vec<&'static Form> = FormSet::built_in().iter().collect();
     // The form that uses each operation ID. IDs must differ, or agents would see two forms as one tool.
     let mut operations: BTreeMap<&'static str, &'static str> =

@@ -17,12 +17,8 @@ const KEYS: &str = "screening";
 /// files, or after a fault in a file's content, returns the built-in lexicon.
 pub(super) fn read(r: &mut Reader<'_>) -> Arc<Lexicon> {
     let folder = r.site_folder().join(LEXICON_FOLDER);
-    let names = toml_folder::list(&folder).unwrap_or_else(|error| {
-        r.report(Fault::error(LEXICON_FOLDER, None, format!("cannot be read: {error}")).about(KEYS));
-        Vec::new()
-    });
     let mut files = BTreeMap::new();
-    for name in names {
+    for name in toml_folder::list(r, LEXICON_FOLDER, KEYS) {
         let file = format!("{name}{EXTENSION}");
         match toml_folder::read(&folder, &name) {
             Ok(text) => drop(files.insert(file, text)),

@@ -44,6 +44,23 @@ fn a_faulty_form_has_no_further_faults_where_it_is_named() {
 }
 
 #[test]
+fn files_whose_names_end_in_another_way_are_reported() {
+    let folder = tempfile::tempdir().unwrap();
+    for name in ["forms/Quote.TOML", "forms/a.toml.txt", "forms/a.toml~", "forms/.b.TOML", "screening/c.Toml"]
+    {
+        std::fs::create_dir_all(folder.path().join(name).parent().unwrap()).unwrap();
+        std::fs::write(folder.path().join(name), "not read").unwrap();
+    }
+    let faults = Config::parse("", folder.path(), std::iter::empty(), &[]).1;
+    let own = faults.iter().filter(|fault| fault.place != "frontdesk.toml");
+    let mut found: Vec<String> = own.map(ToString::to_string).collect();
+    found.sort_unstable();
+    let ignored = "the file is ignored, because its name does not end with `.toml`\n    hint: rename it to";
+    let expected = [("forms/Quote.TOML", "Quote"), ("forms/a.toml.txt", "a"), ("screening/c.Toml", "c")];
+    assert_eq!(found, expected.map(|(file, name)| format!("{file}: {ignored} `{name}.toml`")));
+}
+
+#[test]
 fn an_unknown_form_of_a_channel_is_an_error_that_suggests_the_name() {
     let quote =
         ("quote.toml", "title = \"Quote\"\n[[field]]\nname = \"text\"\ntype = \"text\"\nlabel = \"Text\"\n");
