@@ -10,7 +10,7 @@ use jiff::civil::Date;
 use serde::Serialize;
 
 use super::front_matter::{self, FrontMatter};
-use super::language::Language;
+use super::language::{Language, find_language, position_of};
 use super::link::LinkOrigin;
 use super::options::PagesOptions;
 use super::pagination::{ListPage, page_count, page_path, post_range};
@@ -321,27 +321,11 @@ fn stem(file: &str) -> &str {
 }
 
 /// Splits `about.de` into the name and the index of the language, as in Hugo. If the site has only one
-/// language, or the name does not end with a language's tag, returns the whole name and `None`. Case does
-/// not matter.
+/// language, or the name does not end with a language's tag, returns the whole name and `None`.
 fn split_language<'a>(stem: &'a str, languages: &[&str]) -> (&'a str, Option<usize>) {
     let split = stem.rsplit_once('.').filter(|_| languages.len() > 1);
-    let index = |tag| languages.iter().position(|known| known.eq_ignore_ascii_case(tag));
-    let split = split.and_then(|(name, tag)| Some((name, Some(index(tag)?))));
+    let split = split.and_then(|(name, tag)| Some((name, Some(position_of(tag, languages)?))));
     split.unwrap_or((stem, None))
-}
-
-/// The index of the language that a tag names. A tag with a region, such as `en-US` or `en_US`, also names
-/// the language without one, `en`, and a tag without a region the only language with one.
-fn find_language(tag: &str, languages: &[&str]) -> Option<usize> {
-    let tag = tag.replace('_', "-");
-    let is = |known: &str, tag: &str| known.eq_ignore_ascii_case(tag);
-    let primary = |tag: &str| tag.split('-').next().unwrap_or_default().to_owned();
-    let find = |tag: &str| languages.iter().position(|known| is(known, tag));
-    let with_region = || {
-        let mut all = (0..languages.len()).filter(|&index| is(&primary(languages[index]), &tag));
-        all.next().filter(|_| all.next().is_none())
-    };
-    find(&tag).or_else(|| find(&primary(&tag))).or_else(with_region)
 }
 
 /// The folder (`posts/a/`) of an index file (`posts/a/index.md` or `_index.md`), and the language at the end
@@ -476,10 +460,11 @@ pub(super) fn served_path(file: &str, languages: &[&str]) -> String {
 fn identify(file: &str, languages: &[&str], front_matter: &mut FrontMatter) -> PageIdentity {
     let is_post = file.starts_with("posts/");
     let relative = file.split_once('/').map_or(file, |(_, rest)| rest);
-    let in_folder_of = |tag: &str| relative.strip_prefix(tag)?.strip_prefix('/');
-    let translated = languages.iter().enumerate().skip(1);
-    let mut translated = translated.filter_map(|(index, tag)| Some((index, in_folder_of(tag)?)));
-    let (mut language, relative) = translated.next().unwrap_or((0, relative));
+    let in_folder = relative.split_once('/').and_then(|(folder, rest)| {
+        let index = position_of(folder, languages).filter(|index| *index > 0)?;
+        Some((index, rest))
+    });
+    let (mut language, relative) = in_folder.unwrap_or((0, relative));
     let (stem, named) = split_language(stem(relative), languages);
     language = named.unwrap_or(language);
     let prefix = if language == 0 { String::new() } else { format!("/{}", languages[language]) };
@@ -730,6 +715,22 @@ mod tests {
             let mut front_matter = FrontMatter::default();
             let found = identify(&format!("posts/{file}"), &["en"], &mut front_matter);
             assert_eq!((&*found.path, front_matter.date.is_some()), (path, is_dated), "{file}");
+        }
+    }
+
+    #[test]
+    fn the_folder_of_a_language_may_be_written_in_another_way() {
+        for (file, path, language) in [
+            ("pages/zh-cn/a.md", "/zh-cn/a/", 1),
+            ("pages/zh-CN/a.md", "/zh-cn/a/", 1),
+            ("posts/ZH_CN/a.md", "/zh-cn/blog/a/", 1),
+            ("pages/a.zh_CN.md", "/zh-cn/a/", 1),
+            ("pages/zh/a.md", "/zh/a/", 0),
+            ("pages/EN/a.md", "/EN/a/", 0),
+            ("pages/zh-CN.md", "/zh-CN/", 0),
+        ] {
+            let found = identify(file, &["en", "zh-cn"], &mut FrontMatter::default());
+            assert_eq!((&*found.path, found.language), (path, language), "{file}");
         }
     }
 

@@ -42,6 +42,25 @@ pub(super) fn is_right_to_left(tag: &str) -> bool {
     }
 }
 
+/// The index of the language with this tag. Neither case nor `_` in place of `-` matters: folders are often
+/// named `zh-CN` or `zh_CN` for the language `zh-cn`.
+pub(super) fn position_of(tag: &str, languages: &[&str]) -> Option<usize> {
+    let tag = tag.replace('_', "-");
+    languages.iter().position(|known| known.eq_ignore_ascii_case(&tag))
+}
+
+/// The index of the language that a tag names. A tag with a region, such as `en-US` or `en_US`, also names
+/// the language without one, `en`, and a tag without a region the only language with one.
+pub(super) fn find_language(tag: &str, languages: &[&str]) -> Option<usize> {
+    let primary = |tag: &str| tag.split(['-', '_']).next().unwrap_or_default().to_owned();
+    let with_region = || {
+        let mut all = (0..languages.len()).filter(|&at| primary(languages[at]).eq_ignore_ascii_case(tag));
+        all.next().filter(|_| all.next().is_none())
+    };
+    let with_tag = |tag: &str| position_of(tag, languages);
+    with_tag(tag).or_else(|| with_tag(&primary(tag))).or_else(with_region)
+}
+
 impl Language {
     /// Builds the languages in `options`. `words` holds their word lists in the same order.
     pub(super) fn list(options: &PagesOptions, words: Vec<WordList>) -> Vec<Self> {
