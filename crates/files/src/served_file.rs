@@ -5,7 +5,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, OnceLock};
 
 use bytes::Bytes;
-use http::header::ACCESS_CONTROL_ALLOW_ORIGIN;
+use http::header::{ACCESS_CONTROL_ALLOW_ORIGIN, CONTENT_ENCODING};
 use http::{HeaderName, HeaderValue};
 
 use crate::compression::{Effort, Encoded, encode, is_worth_compressing};
@@ -242,6 +242,14 @@ impl File {
         file.compressible = is_worth_compressing(media_type, length);
         file.identity.parts = Some(Parts { pieces, length });
         Arc::new(file)
+    }
+
+    /// The file with the content coding that its body already has. Its encoding is not negotiated.
+    #[must_use]
+    pub fn encoded_as(mut self, coding: &'static str) -> Self {
+        self.compressible = false;
+        self.headers.push((CONTENT_ENCODING, HeaderValue::from_static(coding)));
+        self
     }
 
     /// Whether both files have the same headers and the same unencoded body. Ignores prepared encodings.

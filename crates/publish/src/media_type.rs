@@ -1,6 +1,6 @@
 //! Chooses the media types of files by their extensions, and those of a few files by their content.
 
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 use std::sync::{LazyLock, Mutex, PoisonError};
 
 use serde::de::IgnoredAny;
@@ -107,6 +107,37 @@ pub fn media_type_of(name: &str, bytes: &[u8]) -> &'static str {
     if std::str::from_utf8(bytes).is_ok_and(is_text) { PLAIN_TEXT } else { UNKNOWN }
 }
 
+/// The media type of the content of a compressed file, and its content coding, if browsers must decode the
+/// file although its own name is requested: an SVG file that ends with `.svgz`, or a part of a game that
+/// Unity has built, which the game's loader requests as `x.wasm.br` and does not decode. `None` for other
+/// files: scripts such as Blazor's decode theirs. `has_loader` says whether a file `*.loader.js` is in the
+/// same folder.
+pub fn encoded_media_type(
+    name: &str,
+    bytes: &[u8],
+    has_loader: bool,
+) -> Option<(&'static str, &'static str)> {
+    const GZIP_MAGIC: [u8; 2] = [0x1f, 0x8b];
+    const PARTS: [&str; 4] = [".data", ".framework.js", ".symbols.json", ".wasm"];
+    if name.to_ascii_lowercase().ends_with(".svgz") {
+        return bytes.starts_with(&GZIP_MAGIC).then(|| (media_type(name), "gzip"));
+    }
+    let (stem, coding) = [(".gz", "gzip"), (".br", "br")]
+        .iter()
+        .find_map(|(end, coding)| Some((name.strip_suffix(end)?, *coding)))?;
+    (has_loader && PARTS.iter().any(|part| stem.ends_with(part))).then(|| (media_type(stem), coding))
+}
+
+/// The folders, with a final slash, that contain a file `*.loader.js`, as the games of Unity have it.
+pub fn loader_folders<'n>(names: impl Iterator<Item = &'n str>) -> HashSet<&'n str> {
+    names.filter(|name| name.ends_with(".loader.js")).map(folder_of).collect()
+}
+
+/// The folder of a file with a final slash; empty for a file that is not in a folder.
+pub fn folder_of(name: &str) -> &str {
+    &name[..name.rfind('/').map_or(0, |at| at + 1)]
+}
+
 /// A text type with its charset. Each result is allocated once and never freed.
 fn with_charset(text_type: &'static str) -> &'static str {
     static TYPES: LazyLock<Mutex<HashMap<&'static str, &'static str>>> = LazyLock::new(Mutex::default);
@@ -184,6 +215,27 @@ mod tests {
         }
         assert_eq!(media_type("LICENSE"), UNKNOWN);
         assert_eq!(media_type("html/a"), UNKNOWN);
+    }
+
+    #[test]
+    fn browsers_decode_compressed_drawings_and_parts_of_games() {
+        let gzip = [0x1f, 0x8b, 8];
+        for (name, bytes, has_loader, expected) in [
+            ("a.svgz", &gzip[..], false, Some(("image/svg+xml", "gzip"))),
+            ("a.SVGZ", &gzip, false, Some(("image/svg+xml", "gzip"))),
+            ("a.svgz", b"<svg/>", false, None),
+            ("Build/a.wasm.br", b"", true, Some(("application/wasm", "br"))),
+            ("Build/a.framework.js.gz", &gzip, true, Some(("text/javascript; charset=utf-8", "gzip"))),
+            ("Build/a.symbols.json.gz", &gzip, true, Some(("application/json", "gzip"))),
+            ("Build/a.data.br", b"", true, Some((UNKNOWN, "br"))),
+            ("Build/a.tar.gz", &gzip, true, None),
+            ("_framework/dotnet.wasm.br", b"", false, None),
+            ("a.wasm", b"", true, None),
+        ] {
+            assert_eq!(encoded_media_type(name, bytes, has_loader), expected, "{name}");
+        }
+        let folders = loader_folders(["a/b.loader.js", "c/d.js", "e.loader.js"].into_iter());
+        assert_eq!(folders, HashSet::from(["a/", ""]));
     }
 
     #[test]

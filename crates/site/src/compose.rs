@@ -20,7 +20,7 @@ use super::site_files::Asset;
 use super::structure::{Structure, StructureInputs};
 use super::translations::LanguageLink;
 use super::twin;
-use frontdesk_publish::media_type::media_type_of;
+use frontdesk_publish::media_type::{encoded_media_type, folder_of, loader_folders, media_type_of};
 
 /// Composes the site, without a build's files and generated resources. `pages` are in the order of
 /// [`Structure::all`]. `verbatim` are the files in `static/`, by their names relative to that folder. Pages
@@ -29,7 +29,7 @@ pub(super) fn compose_site(
     structure: &Structure,
     pages: &[Arc<LaidOutPage>],
     bodies: &Bodies,
-    verbatim: Vec<(String, Blob)>,
+    verbatim: &[(String, Blob)],
 ) -> Site {
     let StructureInputs { options, languages, sources, .. } = &*structure.inputs;
     let documents = structure.documents();
@@ -71,11 +71,17 @@ const DRAWING_POLICY: &str = "default-src 'none'; script-src 'self'; style-src '
 /// Inserts the files from `static/`, and each asset at two paths: the fingerprinted path, at which caches may
 /// keep it, and the plain path, unless a file from `static/` has that path. `static/x/index.html` is also
 /// served at `/x/`, to which `/x` redirects, but `static/index.html` is not served at `/`. SVG files get
-/// [`DRAWING_POLICY`], and files in `/.well-known/` the header of [`cors_header`].
-fn insert_files(site: &mut Site, verbatim: Vec<(String, Blob)>, assets: &[Asset]) {
+/// [`DRAWING_POLICY`], files in `/.well-known/` the header of [`cors_header`], and compressed files the
+/// content coding of [`encoded_media_type`].
+fn insert_files(site: &mut Site, verbatim: &[(String, Blob)], assets: &[Asset]) {
+    let of_assets = assets.iter().map(|asset| asset.path.trim_start_matches('/'));
+    let loaders = loader_folders(verbatim.iter().map(|(name, _)| &**name).chain(of_assets));
     let file = |path: &str, cache, blob: &Blob| {
-        let media_type = media_type_of(path.trim_start_matches('/'), &blob.bytes);
-        let mut file = File::from_blob(media_type, cache, blob.clone());
+        let name = path.trim_start_matches('/');
+        let encoded = encoded_media_type(name, &blob.bytes, loaders.contains(folder_of(name)));
+        let media_type = encoded.map_or_else(|| media_type_of(name, &blob.bytes), |(kind, _)| kind);
+        let file = File::from_blob(media_type, cache, blob.clone());
+        let mut file = encoded.map(|(_, coding)| coding).into_iter().fold(file, File::encoded_as);
         file.headers.extend(cors_header(path));
         if media_type == "image/svg+xml" {
             file.headers.push((CONTENT_SECURITY_POLICY, HeaderValue::from_static(DRAWING_POLICY)));
@@ -84,7 +90,7 @@ fn insert_files(site: &mut Site, verbatim: Vec<(String, Blob)>, assets: &[Asset]
     };
     for (name, blob) in verbatim {
         let path = format!("/{name}");
-        let file = file(&path, Cache::Revalidate, &blob);
+        let file = file(&path, Cache::Revalidate, blob);
         // Like a static file server, also serve `/x/index.html` at `/x/`.
         if let Some(folder) = path.strip_suffix("/index.html").filter(|folder| !folder.is_empty()) {
             let served = format!("{folder}/");

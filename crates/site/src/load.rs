@@ -241,7 +241,7 @@ impl LoadCache {
         let (pages, answers) = self.lay_out(&structure, &theme, !indexes.is_empty(), &mut faults);
         let is_valid = sort_faults(&mut faults);
         let site = pages.filter(|_| is_valid).map(|pages| {
-            let mut site = compose_site(&structure, &pages, &self.bodies, files.verbatim);
+            let mut site = compose_site(&structure, &pages, &self.bodies, &files.verbatim);
             site.form_pages = answers;
             let of_build = build.iter().flat_map(|build| &build.forms);
             let shown = pages.iter().flat_map(|page| &page.forms).chain(of_build).copied();

@@ -2,6 +2,7 @@
 //! served unchanged, unless the options add a link to the Markdown or the reload script. Files in the build
 //! take precedence over everything that is generated.
 
+mod asset_files;
 mod boilerplate;
 mod canonical;
 mod conversion;
@@ -24,7 +25,7 @@ use std::sync::Arc;
 
 use blake3::Hash;
 use frontdesk_convert::{Metadata, common_site_name, forbids_index, title_ends, title_without};
-use http::header::{CONTENT_SECURITY_POLICY, CONTENT_TYPE};
+use http::header::CONTENT_TYPE;
 use http::{HeaderName, HeaderValue};
 use jiff::civil::Date;
 
@@ -37,22 +38,19 @@ use self::converter::PageConverter;
 use self::encoded_names::{decode_names, redirect_written_names};
 use self::forms::FormTexts;
 use self::headers::{HTML_TYPES, apply_to_rewrites, html_headers};
-use self::html_pages::{Fragment, HtmlPage, separate_fragments};
+use self::html_pages::{HtmlPage, separate_fragments};
 use self::url_faults::{report_base_path, report_shadowed};
-use super::file::{Blob, Cache, File, cors_header, document_version, noindex_header};
+use super::file::{Blob, Cache, File, document_version, noindex_header};
 use super::header_rules::{at_path, restrict_content_type, with_headers, with_noindex};
 use super::live_reload::{add_reload_script, end_of_head, insert_at};
 use super::options::{BuildOptions, PageForm, PagesOptions};
 use super::path::encode;
 use super::path_registry::PathRegistry;
 use super::redirects::MAX_HOPS;
-use super::rules::build_policy::file_policy;
 use super::rules::build_urls::{not_found_folder, redirect_names, twin_names};
 use super::rules::robots_rules::RobotsRules;
 use super::rules::rule_files::read_rules;
-use super::rules::{
-    HeaderRule, RedirectRule, RuleList, RulesDialect, headers_for, parse_redirects, removes_header,
-};
+use super::rules::{HeaderRule, RedirectRule, RuleList, RulesDialect, headers_for, parse_redirects};
 use super::site::{Page, PageSummary, Redirect, Role, Site, SiteEntry};
 use super::site_files::{BuildFile, FileCache, HOME_PAGES, is_html, read_build};
 use crate::fault::Fault;
@@ -60,8 +58,7 @@ use frontdesk_process::memo::MemoMap;
 use frontdesk_process::page_spill::PageSpill;
 use frontdesk_process::panics::{self, Panic, Part};
 use frontdesk_process::parallel::in_parallel;
-use frontdesk_publish::media_type::{media_type, media_type_of};
-use frontdesk_publish::{FileChanged, MAX_FILE_BYTES, Publication, find_template_syntax, is_fingerprinted};
+use frontdesk_publish::{FileChanged, MAX_FILE_BYTES, Publication, find_template_syntax};
 
 /// Whether `folder` is a generator's output: it has a home page, and [`find_source`] finds no source in it.
 pub fn is_build(folder: &Path) -> bool {
@@ -209,7 +206,7 @@ impl BuildCache {
         let (pages, fragments) = separate_fragments(&html, &others, build, options, spill, faults);
         let mut prebuilt = Prebuilt {
             pages: Vec::with_capacity(pages.len()),
-            files: BTreeMap::new(),
+            files: asset_files::serve(&others, &fragments, &build.mount, &headers),
             not_found: Vec::new(),
             redirects,
             headers: RuleList::default(),
@@ -218,14 +215,6 @@ impl BuildCache {
             site_name: None,
             decoded_names,
         };
-        for file in &others {
-            let policy = file_policy(media_type(&file.name));
-            let policy = (CONTENT_SECURITY_POLICY, HeaderValue::from_static(policy));
-            prebuilt.add_file(file, vec![policy], &headers);
-        }
-        for Fragment { file, policy } in fragments {
-            prebuilt.add_file(file, html_headers(&policy), &headers);
-        }
         let converted = self.convert_pages(&pages, build, &forms::texts(forms), faults);
         let shown = pages.iter().zip(&converted).map(|(page, it)| (page.name(), &it.facts.forms[..]));
         prebuilt.forms = forms::find_forms(shown, forms, &options.form_set, faults);
@@ -539,23 +528,6 @@ fn add_link_element(html: &[u8], twin: &str) -> Option<Vec<u8>> {
 }
 
 impl Prebuilt {
-    /// Adds a file at its path below the mount, with `headers`, the headers of rules, and the one of
-    /// [`cors_header`] unless a rule removes it. Caches may keep the file for a year if its name contains a
-    /// fingerprint.
-    fn add_file(
-        &mut self,
-        file: &BuildFile,
-        mut headers: Vec<(HeaderName, HeaderValue)>,
-        rules: &RuleList<HeaderRule>,
-    ) {
-        let path = format!("{}{}", self.mount, file.name);
-        headers.extend(cors_header(&path).filter(|(name, _)| !removes_header(rules, &path, name)));
-        let cache = if is_fingerprinted(&file.name) { Cache::Immutable } else { Cache::Revalidate };
-        let new = File::from_blob(media_type_of(&file.name, &file.blob.bytes), cache, file.blob.clone());
-        let new = with_headers(new, headers, rules, &path);
-        self.files.insert(path, Arc::new(new));
-    }
-
     /// The rules of the build's `robots.txt`; none if no file of the build is served at `/robots.txt`.
     fn robots_rules(&self) -> RobotsRules {
         self.files.get("/robots.txt").map(|it| RobotsRules::parse(&it.unencoded().bytes)).unwrap_or_default()

@@ -154,9 +154,9 @@ impl FileHeader {
     }
 }
 
-/// Headers that the configuration computes, or takes from the file's encoding.
-const COMPUTED_HEADERS: [&str; 6] =
-    ["allow", "content-encoding", "etag", "location", "strict-transport-security", "vary"];
+/// Headers that the configuration computes. `Content-Encoding` is not among them: the configuration adds that
+/// of a file's encoding, and a file that is compressed itself has its own, and no encodings.
+const COMPUTED_HEADERS: [&str; 5] = ["allow", "etag", "location", "strict-transport-security", "vary"];
 
 /// The names of the headers whose values depend on the file: all headers of files and of the response to
 /// other methods, except those that all responses have in common and [`COMPUTED_HEADERS`].

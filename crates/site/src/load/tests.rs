@@ -1023,6 +1023,22 @@ fn files_whose_paths_cannot_be_requested_are_reported() {
 }
 
 #[test]
+fn compressed_drawings_have_their_content_coding() {
+    let bench = Bench::new();
+    for name in ["static/a.svgz", "assets/a.svgz"] {
+        let at = bench.folder.path().join(name);
+        std::fs::create_dir_all(at.parent().expect("a folder")).expect("a folder");
+        std::fs::write(at, [0x1f, 0x8b, 8, 0]).expect("a file");
+    }
+    let site = load(bench.folder.path(), &bench.options, &[]).site.expect("a site");
+    for path in ["/a.svgz", "/assets/a.svgz"] {
+        let Some(SiteEntry::File(file, _)) = site.get(path) else { panic!("{path} is no file") };
+        let coding = (http::header::CONTENT_ENCODING, http::HeaderValue::from_static("gzip"));
+        assert!(file.media_type == "image/svg+xml" && file.headers.contains(&coding), "{path}: {file:?}");
+    }
+}
+
+#[test]
 fn only_a_file_named_index_html_is_served_at_its_folder() {
     let mut bench = Bench::new();
     bench.write("static/myindex.html", "<p>mine</p>");

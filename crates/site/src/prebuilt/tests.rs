@@ -10,6 +10,7 @@ use crate::file::noindex_header;
 use crate::resources::{ResourceCache, ResourceOptions};
 use crate::{LoadCache, LoadResult, RulesDialect};
 use frontdesk_forms::FormSet;
+use http::header::CONTENT_SECURITY_POLICY;
 
 mod names;
 mod restart;
@@ -170,6 +171,30 @@ fn files_of_a_build_can_be_embedded_and_run_as_workers() {
         assert!(policy.contains("frame-ancestors 'self'; ") && policy.ends_with(end), "{path}: {policy}");
     }
     assert_eq!(policy("/own.js"), "default-src 'none'");
+}
+
+#[test]
+fn files_that_browsers_must_decode_have_their_content_coding() {
+    let mut bench = Bench::new(&[
+        ("index.html", &page("Home", "<p>Text of the page.")),
+        ("Build/game.loader.js", "load()"),
+        ("Build/game.wasm.br", "x"),
+        ("other.wasm.br", "x"),
+        ("_headers", "/*.svgz\n  X-A: 1\n"),
+    ]);
+    fs::write(bench.folder.path().join("a.svgz"), [&[0x1f, 0x8b][..], &[b'x'; 300]].concat())
+        .expect("a file");
+    let site = bench.site();
+    for (path, media_type, coding) in [
+        ("/Build/game.wasm.br", "application/wasm", Some("br")),
+        ("/other.wasm.br", "application/octet-stream", None),
+        ("/a.svgz", "image/svg+xml", Some("gzip")),
+    ] {
+        let Some(SiteEntry::File(file, _)) = site.get(path) else { panic!("{path} is no file") };
+        let found = file.headers.iter().find(|(name, _)| name == http::header::CONTENT_ENCODING);
+        assert_eq!(found.map(|(_, value)| value.to_str().expect("ASCII")), coding, "{path}");
+        assert_eq!((file.media_type, file.compressible), (media_type, false), "{path}");
+    }
 }
 
 #[test]
