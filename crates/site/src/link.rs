@@ -158,11 +158,21 @@ impl LinkCatalog {
     }
 }
 
-/// Whether a link begins with a URI scheme, as `mailto:` links do.
+/// Whether a link begins with a URI scheme, as `mailto:` links do. False if [`is_local_file`], so that the
+/// link is reported as broken.
 pub(super) fn has_scheme(link: &str) -> bool {
-    link.split_once(':').is_some_and(|(scheme, _)| {
+    let scheme = link.split_once(':').filter(|_| !is_local_file(link));
+    scheme.is_some_and(|(scheme, _)| {
         scheme.starts_with(|c: char| c.is_ascii_alphabetic())
             && scheme.chars().all(|c| c.is_ascii_alphanumeric() || matches!(c, '+' | '-' | '.'))
+    })
+}
+
+/// Whether a link leads to a file on the author's computer, as `file:///a.png` and `C:\a.png` do.
+pub(super) fn is_local_file(link: &str) -> bool {
+    link.trim_start().split_once(':').is_some_and(|(scheme, rest)| {
+        let is_drive = scheme.len() == 1 && scheme.starts_with(|c: char| c.is_ascii_alphabetic());
+        scheme.eq_ignore_ascii_case("file") || is_drive && rest.starts_with(['\\', '/'])
     })
 }
 

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use super::document::Document;
-use super::link::{LinkTarget, percent_decoded};
+use super::link::{LinkTarget, is_local_file, percent_decoded};
 use super::markdown::BodyFacts;
 use super::page_bodies::Bodies;
 use super::path;
@@ -84,6 +84,10 @@ pub(super) type Anchors<'a> = HashMap<&'a str, &'a HashSet<Box<str>>>;
 /// comparison with every path, and if more links than this are broken, typos are unlikely to be the cause.
 const MOST_SUGGESTIONS: usize = 100;
 
+/// The hint about a link to a file on the author's computer.
+const LOCAL_FILE: &str =
+    "visitors cannot open files on your computer: copy the file to assets/, and link to it there";
+
 /// Returns a warning for each link to a missing path or anchor, in the order of `found`. `anchors` maps the
 /// path of each page to the ids on the page. The hint about a missing path says why a file is not published,
 /// or suggests a similar path; only the first [`MOST_SUGGESTIONS`] missing paths can get one. The hint about
@@ -107,6 +111,9 @@ pub(super) fn check_links(found: &[LinkUse<'_>], names: &PathRegistry, anchors: 
                 };
                 let enough = suggested.len() >= MOST_SUGGESTIONS;
                 let hint = suggested.entry((origin, written)).or_insert_with(|| {
+                    if is_local_file(written) {
+                        return Some(LOCAL_FILE.to_owned());
+                    }
                     if enough {
                         return None;
                     }
@@ -249,6 +256,14 @@ mod tests {
             ("/contcat/", "the link to `/contcat/` is broken, did you mean `/contact/`?"),
             ("/assets/nope.png", "the image `/assets/nope.png` does not exist"),
             ("nothing.md", "the link to `nothing.md` is broken"),
+            (
+                "C:\\Users\\me\\glaze.png",
+                "the image `C:\\Users\\me\\glaze.png` does not exist, visitors cannot open files on your computer: copy the file to assets/, and link to it there",
+            ),
+            (
+                "file:///home/me/a.pdf",
+                "the link to `file:///home/me/a.pdf` is broken, visitors cannot open files on your computer: copy the file to assets/, and link to it there",
+            ),
             ("@/kontact.md", "the link to `@/kontact.md` is broken, did you mean `/contact.md`?"),
         ] {
             let target = catalog.resolve(place, link).target.expect("a link to this site");

@@ -13,6 +13,8 @@ use super::form_controls::{ShownForm, read_forms};
 use super::forms::FormTexts;
 use super::html_pages::HtmlPage;
 use crate::fault::Fault;
+use crate::html::attributes;
+use crate::link::is_local_file;
 use crate::options::BuildOptions;
 use crate::rules::build_policy::content_security_policy;
 
@@ -51,7 +53,7 @@ pub(super) struct Facts {
     pub problem: Option<Problem>,
 }
 
-/// A reason to doubt the Markdown of a page, which is reported as a warning.
+/// A reason to doubt a page or its Markdown, which is reported as a warning.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub(super) struct Problem {
     message: String,
@@ -73,9 +75,9 @@ struct MetadataFields {
     language: Option<String>,
     image: Option<String>,
     redirect: Option<String>,
+    forbids_index: bool,
     is_unlisted: bool,
 }
-    forbids_index: bool,
 
 /// The parts of a page that other pages repeat: blocks of links, and the site's name.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
@@ -153,8 +155,9 @@ impl Conversion {
     }
 }
 
-/// The first problem of a page's Markdown: it was truncated, text of the page is missing from it, or there is
-/// hardly any text. Pages that forbid indexing may have hardly any text.
+/// The first problem of a page: its Markdown was truncated, text of the page is missing from it, the page
+/// needs a file on the author's computer, or there is hardly any text. Pages that forbid indexing may have
+/// hardly any text.
 fn find_problem(html: &str, converted: &Converted) -> Option<Problem> {
     let problem =
         |message: &str, hint: &str| Some(Problem { message: message.to_owned(), hint: hint.to_owned() });
@@ -169,6 +172,12 @@ fn find_problem(html: &str, converted: &Converted) -> Option<Problem> {
              {first:?} in <{element}> ({reason})"
         );
         return problem(&message, "`frontdesk convert --explain FILE` shows what is left out, and why");
+    }
+    let is_link = |name: &str| ["src", "href"].iter().any(|link| link.eq_ignore_ascii_case(name));
+    let mut links = attributes(html).filter(|(name, _)| is_link(name)).map(|(_, value)| &html[value]);
+    if let Some(link) = links.find(|link| is_local_file(link)) {
+        let message = format!("`{link}` is a file on a computer, which visitors cannot open");
+        return problem(&message, "add the file to the site, and link to it there");
     }
     if converted.metadata.is_unlisted {
         return None;
