@@ -170,7 +170,8 @@ type Job<'a> = Box<dyn Fn() -> Vec<(String, File)> + Sync + 'a>;
 
 /// Builds all resources except `llms-full.txt` and the script for reloads, in parallel. Those in
 /// `/.well-known/` get the header of [`cors_header`]. If the operator has written a `SKILL.md`, the index of
-/// skills describes that one instead of the generated one. Leaves out guides whose path cannot be decoded.
+/// skills describes that one instead of the generated one. Leaves out guides whose path cannot be decoded;
+/// pages with such a path are faults when the site is loaded.
 fn build_files(site: &Site, options: &PagesOptions, more: &ResourceOptions) -> Vec<(String, Arc<File>)> {
     let mut jobs: Vec<Job<'_>> = Vec::new();
     for (index, language) in site.languages.iter().enumerate() {
