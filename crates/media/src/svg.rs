@@ -9,12 +9,13 @@ const MAX_HEADER: usize = 64 << 10;
 /// [`MAX_HEADER`] bytes.
 pub(crate) fn read_size(bytes: &[u8]) -> Option<(f64, f64)> {
     let header = String::from_utf8_lossy(&bytes[..bytes.len().min(MAX_HEADER)]);
-    let root = root_tag(&header)?;
+    let attributes = root_attributes(&header)?;
+    let attribute = |name| attributes.iter().find(|(other, _)| *other == name).map(|(_, value)| *value);
     let length = |name| {
-        let number: f64 = attribute(root, name)?.trim().trim_end_matches("px").trim().parse().ok()?;
+        let number: f64 = attribute(name)?.trim().trim_end_matches("px").trim().parse().ok()?;
         Some(number).filter(|number| number.is_finite() && *number > 0.0)
     };
-    let view_box: Option<Vec<f64>> = attribute(root, "viewBox").and_then(|text| {
+    let view_box: Option<Vec<f64>> = attribute("viewBox").and_then(|text| {
         let numbers = text.split(|c: char| c.is_whitespace() || c == ',').filter(|part| !part.is_empty());
         numbers.map(|part| part.parse().ok()).collect()
     });
@@ -33,27 +34,75 @@ pub(crate) fn read_size(bytes: &[u8]) -> Option<(f64, f64)> {
     }
 }
 
-/// The start tag of the first `<svg>` outside of comments, without its angle brackets.
-fn root_tag(header: &str) -> Option<&str> {
-    let mut rest = header;
+/// The attributes of the root element, if that is an `svg`, also with a namespace prefix. `None` if the start
+/// tag is incomplete or not well-formed.
+fn root_attributes(header: &str) -> Option<Vec<(&str, &str)>> {
+    let (name, mut rest) = split_name(skip_prolog(header)?.strip_prefix('<')?);
+    if name.rsplit(':').next() != Some("svg") {
+        return None;
+    }
+    let mut attributes = Vec::new();
     loop {
-        let element = rest.find("<svg")?;
-        match rest.find("<!--").filter(|comment| *comment < element) {
-            Some(comment) => rest = rest[comment + 4..].split_once("-->")?.1,
-            None => return rest[element + 1..].split_once('>').map(|(tag, _)| tag),
+        rest = rest.trim_start();
+        if rest.starts_with(['>', '/']) {
+            return Some(attributes);
         }
+        let (name, after) = split_name(rest);
+        let value = after.trim_start().strip_prefix('=')?.trim_start();
+        let quote = value.chars().next().filter(|quote| matches!(quote, '"' | '\''))?;
+        let (value, after) = value[1..].split_once(quote)?;
+        attributes.push((name, value));
+        rest = after;
     }
 }
 
-/// The quoted value of an attribute in a start tag. `None` if the attribute is missing, or if its value is
-/// not quoted.
-fn attribute<'a>(tag: &'a str, name: &str) -> Option<&'a str> {
-    let is_name = |(at, _): &(usize, &str)| tag[..*at].ends_with(char::is_whitespace);
-    tag.match_indices(name).filter(is_name).find_map(|(at, _)| {
-        let value = tag[at + name.len()..].trim_start().strip_prefix('=')?.trim_start();
-        let quote = value.chars().next().filter(|quote| matches!(quote, '"' | '\''))?;
-        value[1..].split_once(quote).map(|(value, _)| value)
-    })
+/// Splits the name of an element or attribute from the text after it.
+fn split_name(text: &str) -> (&str, &str) {
+    let is_end = |c: char| c.is_whitespace() || matches!(c, '=' | '/' | '>' | '<' | '"' | '\'');
+    text.split_at(text.find(is_end).unwrap_or(text.len()))
+}
+
+/// Skips what may precede the root element: a byte order mark, the XML declaration, processing instructions,
+/// comments and the document type. `None` if one of them does not end.
+fn skip_prolog(text: &str) -> Option<&str> {
+    let mut rest = text.strip_prefix('\u{feff}').unwrap_or(text).trim_start();
+    loop {
+        rest = if let Some((inner, end)) = open_comment(rest) {
+            inner.split_once(end)?.1
+        } else if let Some(doctype) = rest.strip_prefix("<!DOCTYPE") {
+            skip_document_type(doctype)?
+        } else {
+            return Some(rest);
+        };
+        rest = rest.trim_start();
+    }
+}
+
+/// The text after the beginning of a comment or processing instruction, such as the XML declaration, and the
+/// characters that end it. `None` if the text does not begin with one.
+fn open_comment(text: &str) -> Option<(&str, &str)> {
+    let delimiters = [("<!--", "-->"), ("<?", "?>")];
+    delimiters.into_iter().find_map(|(begin, end)| Some((text.strip_prefix(begin)?, end)))
+}
+
+/// Skips a document type after `<!DOCTYPE`, with its internal subset, whose literals and comments may contain
+/// any character. Entities are not expanded. `None` if it does not end.
+fn skip_document_type(text: &str) -> Option<&str> {
+    let (mut rest, mut is_in_subset) = (text, false);
+    loop {
+        rest = &rest[rest.find(['"', '\'', '<', '[', ']', '>'])?..];
+        if let Some((inner, end)) = open_comment(rest) {
+            rest = inner.split_once(end)?.1;
+            continue;
+        }
+        let (mark, after) = rest.split_at(1);
+        rest = match mark {
+            "\"" | "'" => after.split_once(mark)?.1,
+            ">" if !is_in_subset => return Some(after),
+            _ => after,
+        };
+        is_in_subset = mark == "[" || (is_in_subset && mark != "]");
+    }
 }
 
 #[cfg(test)]
@@ -72,12 +121,27 @@ mod tests {
             ("<?xml version='1.0'?>\n<svg viewBox=\"0 0 30 15.5\">", Some((30.0, 15.5))),
             ("<svg viewBox='-1,-1, 4,2' width='8'/>", Some((8.0, 4.0))),
             ("<svg stroke-width=\"3\" width=\"20px\" height = '10'></svg>", Some((20.0, 10.0))),
+            ("<svg aria-label='a > b' data-a=\" width='1'\" width='30' height='20'>", Some((30.0, 20.0))),
+            ("<svg:svg width='30' height='20'>", Some((30.0, 20.0))),
+            ("\u{feff}<svg width='30' height='20'>", Some((30.0, 20.0))),
+            (
+                "<!DOCTYPE svg PUBLIC \"-//W3C//DTD SVG 1.1//EN\" \"svg11.dtd\" [\n<!ENTITY a \"<svg width='1' ]>\">\n\
+                 <!-- it's ]> <svg width='1' height='1'> --><?a ]> ?>\n<!ATTLIST svg b CDATA 'c'>\n]>\n\
+                 <svg width='30' height='20'>",
+                Some((30.0, 20.0)),
+            ),
             ("<svg width=\"100%\" height=\"2em\"/>", None),
             ("<svg viewBox=\"0 0 0 1\"/>", None),
             ("<svg viewBox=\"0 0 1", None),
             ("<svg viewBox=\"0 0 nan inf\">", None),
             ("<svg>", None),
             ("<!-- <svg width=\"1\" height=\"1\">", None),
+            ("<!DOCTYPE svg [<!ENTITY a '<svg width=\"1\" height=\"1\">'", None),
+            ("<?a <svg width='1' height='1'>", None),
+            ("<svg width='30' height='20'", None),
+            ("<svg width=30 height='20'>", None),
+            ("<svgs width='30' height='20'>", None),
+            ("<p><svg width='30' height='20'></p>", None),
             ("<p>", None),
         ] {
             assert_eq!(read_size(text.as_bytes()), expected, "{text}");
