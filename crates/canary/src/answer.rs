@@ -96,9 +96,11 @@ fn judge_foreign_success(response: &FetchResponse, facts: SubmissionFacts<'_>) -
         // A proxy removed the header with the proof, but this inbox has accepted the submission.
         return accepted();
     } else if is_our_body {
-        "the answer was 200 with `{\"ok\": true}`, but the submission never reached this inbox: the public address leads to another \
-         instance of frontdesk, or to one with another database"
-            .to_owned()
+        format!(
+            "the answer was {} with `{{\"ok\": true}}`, but the submission never reached this inbox: the public address leads to \
+             another instance of frontdesk, or to one with another database",
+            status_text(status)
+        )
     } else if facts.is_accepted {
         format!(
             "the submission was stored, but visitors get another answer than this server's ({}): a proxy replaces the response",

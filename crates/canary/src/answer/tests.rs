@@ -39,6 +39,7 @@ fn only_a_proven_or_recorded_success_is_one() {
     // A proxy has removed the header of the response.
     assert_eq!(judged(&response(200, &[], ok), true).outcome, Outcome::Ok);
     check(200, &[], ok, "never reached this inbox: the public address leads to another instance");
+    check(201, &[], ok, "the answer was 201 Created with `{\"ok\": true}`, but the submission never reached");
 }
 
 #[test]
