@@ -90,9 +90,8 @@ impl PageCheck<'_> {
             panics::inject("canary-page", path);
             form_comparison::judge(form, &PageContent::read(html, self.origin, path), &own.senders)
         };
-        panics::catch(Part::Background, judge).unwrap_or_else(|panic| {
-            (Outcome::Skipped, format!("not known, because of a defect in frontdesk: {panic}"))
-        })
+        panics::catch(Part::Background, judge)
+            .unwrap_or_else(|panic| (Outcome::Skipped, format!("not known, because of {panic}")))
     }
 
     /// The results for a page that is not fetched: each form is skipped, with `text` as the reason.

@@ -3,6 +3,7 @@
 
 #![expect(clippy::disallowed_methods, reason = "a run is timed")]
 
+use std::io;
 use std::net::IpAddr;
 use std::sync::Arc;
 use std::time::{Duration, Instant, SystemTime};
@@ -26,7 +27,7 @@ use frontdesk_fetch::url::UrlScheme;
 use frontdesk_fetch::{FetchClient, FetchError, FetchPhase, FetchResponse, FetchTimeouts, NameResolver, Url};
 use frontdesk_forms::Form;
 use frontdesk_inbox::store::{CanaryKey, CanaryProgress, Hash, Store, StoreError};
-use frontdesk_process::panics::{self, Part};
+use frontdesk_process::panics::{self, Panic, Part};
 
 /// The time between two checks of the mailbox, and the longest time between two checks of the inbox.
 const CHECK_INTERVAL: Duration = Duration::from_millis(500);
@@ -364,8 +365,9 @@ impl Run<'_> {
     }
 
     /// Waits for the run's mail in `canary.mailbox`, and removes a copy there if it can. The step is skipped
-    /// if no channel has sent a mail. It fails after `limits.mailbox`, and at once if the mailbox cannot be
-    /// read. `None` if no mailbox is configured. `accepted` names the channels that have sent a mail.
+    /// if no channel has sent a mail, or if a search panics. It fails after `limits.mailbox`, and at once if
+    /// the mailbox cannot be read. `None` if no mailbox is configured. `accepted` names the channels that
+    /// have sent a mail.
     async fn check_mailbox(&self, accepted: &[String], started: SystemTime) -> Option<StepResult> {
         let path = self.options.mailbox.as_ref()?;
         let (subject, began) = (path.display().to_string(), Instant::now());
@@ -376,16 +378,12 @@ impl Run<'_> {
         let since = started - CLOCK_TOLERANCE;
         loop {
             let (path, run) = (path.clone(), self.id);
-            let found = tokio::task::spawn_blocking(move || mailbox::take_mail(&path, run, since)).await;
-            let (outcome, text) = match found {
-                Ok(Ok(true)) => (Outcome::Ok, "the mail arrived".to_owned()),
-                Ok(Err(error)) => (
-                    Outcome::Failed,
-                    format!(
-                        "the mailbox cannot be read ({error}): `canary.mailbox` must be a Maildir that the user of this process can read"
-                    ),
-                ),
-                _ if began.elapsed() > self.limits.mailbox => (
+            let take = move || panics::catch(Part::Background, || mailbox::take_mail(&path, run, since));
+            // The task is cancelled only if the server stops.
+            let found = tokio::task::spawn_blocking(take).await.unwrap_or(Ok(Ok(false)));
+            let (outcome, text) = match judge_mailbox(found) {
+                Some(judged) => judged,
+                None if began.elapsed() > self.limits.mailbox => (
                     Outcome::Failed,
                     format!(
                         "the mail was accepted by the server (channel {}), but did not arrive within {}: check the mail server's log, \
@@ -394,7 +392,7 @@ impl Run<'_> {
                         minutes(self.limits.mailbox)
                     ),
                 ),
-                _ => {
+                None => {
                     tokio::time::sleep(CHECK_INTERVAL).await;
                     continue;
                 }
@@ -402,6 +400,21 @@ impl Run<'_> {
             return Some(step(Step::Mailbox, &subject, outcome, text, began.elapsed()));
         }
     }
+}
+
+/// Judges a search of the mailbox, which may have panicked. `None` if the mail is not there yet.
+fn judge_mailbox(found: Result<io::Result<bool>, Panic>) -> Option<(Outcome, String)> {
+    Some(match found {
+        Ok(Ok(false)) => return None,
+        Ok(Ok(true)) => (Outcome::Ok, "the mail arrived".to_owned()),
+        Ok(Err(error)) => (
+            Outcome::Failed,
+            format!(
+                "the mailbox cannot be read ({error}): `canary.mailbox` must be a Maildir that the user of this process can read"
+            ),
+        ),
+        Err(panic) => (Outcome::Skipped, format!("not known, because of {panic}")),
+    })
 }
 
 fn step(step: Step, subject: &str, outcome: Outcome, text: impl Into<String>, took: Duration) -> StepResult {
@@ -498,6 +511,20 @@ mod tests {
         assert_eq!((step.step, step.outcome), (Step::Channel, Outcome::Failed));
         assert!(step.text.contains("the delivery worker is stuck"), "{}", step.text);
         inbox.close();
+    }
+
+    #[test]
+    fn a_search_of_the_mailbox_that_panics_is_not_a_missing_mail() {
+        let check = |found, expected: Option<(Outcome, &str)>| {
+            let judged = judge_mailbox(found);
+            let judged = judged.as_ref().map(|(outcome, text)| (*outcome, &text[..text.len().min(16)]));
+            assert_eq!(judged, expected);
+        };
+        check(Ok(Ok(false)), None);
+        check(Ok(Ok(true)), Some((Outcome::Ok, "the mail arrived")));
+        check(Ok(Err(io::ErrorKind::NotFound.into())), Some((Outcome::Failed, "the mailbox cann")));
+        let panicked = panics::catch(Part::Background, || -> io::Result<bool> { panic!("a defect") });
+        check(panicked, Some((Outcome::Skipped, "not known, becau")));
     }
 
     #[test]

@@ -50,7 +50,7 @@ pub(crate) async fn run(checks: &[ServerCheck], limit: Duration) -> Vec<StepResu
                 vec![skipped(format!("not known, because this took more than {} s", limit.as_secs()))]
             }
             Ok(Ok(Ok(Err(panic)))) => {
-                vec![skipped(format!("not known, because of a defect in frontdesk: {panic}"))]
+                vec![skipped(format!("not known, because of {panic}"))]
             }
             Ok(Ok(Err(_))) | Err(_) => vec![skipped("not known, because the check was ended".to_owned())],
         });
