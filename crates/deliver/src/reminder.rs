@@ -59,7 +59,7 @@ pub struct Reminder {
     pub follow_ups: Vec<String>,
     /// The line below the follow-ups if there are, or may be, others.
     others: Option<&'static str>,
-    /// The number of submissions of the last day, by form, up to `MAX_COUNTED` in total.
+    /// The number of submissions of the last day, by form. Only the newest `MAX_COUNTED` are counted.
     pub new: BTreeMap<String, usize>,
     /// The numbers of open, held and failed submissions, each up to `MAX_COUNTED`.
     pub counts: [usize; 3],
@@ -137,7 +137,10 @@ impl Reminder {
         }
         if !self.new.is_empty() {
             lines.push("New since yesterday:".to_owned());
-            lines.extend(self.new.iter().map(|(form, n)| format!("- {}: {}", visible(form), count(*n))));
+            lines.extend(self.new.iter().map(|(form, n)| format!("- {}: {n}", visible(form))));
+            let is_partial = self.new.values().sum::<usize>() >= MAX_COUNTED;
+            let more = format!("- and perhaps more: only the newest {MAX_COUNTED} were counted");
+            lines.extend(is_partial.then_some(more));
             lines.push(String::new());
         }
         let [open, held, failed] = self.counts.map(count);
@@ -214,5 +217,11 @@ mod tests {
             "Follow up today:\r\n- Ada (contact), due 2026-11-27\r\n\r\nNew since yesterday:\r\n- contact: 2\r\n\r\n\
              All in all, 3 open, 0 held, 1000 or more failed to be delivered.\r\n"
         );
+        reminder.new.insert("waitlist".to_owned(), 997);
+        assert!(reminder.text().contains("\r\n- contact: 2\r\n- waitlist: 997\r\n\r\n"));
+        // The newest 1000 do not say how many older ones there are, of any form.
+        reminder.new.insert("waitlist".to_owned(), 998);
+        let more = "- and perhaps more: only the newest 1000 were counted";
+        assert!(reminder.text().contains(&format!("\r\n- contact: 2\r\n- waitlist: 998\r\n{more}\r\n\r\n")));
     }
 }
