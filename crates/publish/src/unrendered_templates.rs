@@ -1,6 +1,8 @@
 //! Distinguishes the Markdown that a generator wrote for readers from a copy of its source, which still has
 //! template syntax.
 
+use crate::front_matter::FrontMatterMarks;
+
 /// Template syntax, found outside of code, that a site generator would have replaced.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct TemplateSyntax {
@@ -13,6 +15,11 @@ pub struct TemplateSyntax {
 /// Delimiters of expressions, tags and includes: of Hugo, Liquid, Jinja, Nunjucks, Vue, EJS, ERB and
 /// markdown-include.
 const DELIMITERS: [(&str, &str); 4] = [("{{", "}}"), ("{%", "%}"), ("<%", "%>"), ("{!", "!}")];
+
+/// A line that is indented by so many columns is code, unless it continues a paragraph (CommonMark).
+const CODE_INDENT: usize = 4;
+/// The number of columns between two tab stops (CommonMark).
+const TAB_STOP: usize = 4;
 
 /// Lines that begin in this way are directives: snippets, admonitions and tabs of Python-Markdown, attributes
 /// of kramdown, includes of VitePress. The containers of VitePress and Docusaurus (`:::`) are not among them,
@@ -28,45 +35,48 @@ pub fn find_template_syntax(written: &str, shown: &str) -> Option<TemplateSyntax
     found.into_iter().find(|syntax| !shown.iter().any(|shown| shown.kind == syntax.kind))
 }
 
-/// The template syntax in a Markdown text outside of YAML front matter, code blocks and code spans. Includes
-/// front matter in TOML, and code blocks that are directives. Front matter or a code block that is not closed
+/// The template syntax in a Markdown text outside of front matter, code blocks and code spans. Includes code
+/// blocks that are directives, and the first line of front matter in TOML. A code block that is not closed
 /// reaches to the end of the text.
 fn template_syntax(text: &str) -> Vec<TemplateSyntax> {
     let mut found = Vec::new();
-    let mut lines = text.lines().zip(1..).peekable();
-    match lines.peek() {
-        // Only sources of Hugo and Zola have front matter in TOML.
-        Some(("+++", line)) => found.push(TemplateSyntax { kind: "+++".to_owned(), line: *line }),
-        Some(("---", _)) => {
-            lines.next();
-            // Skip the front matter, which may contain anything.
-            lines.by_ref().take_while(|(line, _)| *line != "---").for_each(drop);
-        }
-        _ => {}
+    let text = text.strip_prefix('\u{feff}').unwrap_or(text);
+    let marks = FrontMatterMarks::of(text);
+    let front_matter = marks.and_then(|marks| Some((marks, marks.split(text)?.1)));
+    // Without an end of front matter, the first line is a horizontal rule.
+    let body = front_matter.map_or(text, |(_, body)| body);
+    let skipped = &text[..text.len() - body.len()];
+    if front_matter.is_some_and(|(marks, _)| !marks.is_yaml) {
+        // Only sources, such as those of Hugo and Zola, have front matter in TOML.
+        let opening = text.lines().next().unwrap_or_default().trim_end();
+        found.push(TemplateSyntax { kind: opening.to_owned(), line: 1 });
     }
-    let mut fence: Option<&str> = None;
+    // The marks of the open fenced code block, and their indentation.
+    let mut fence: Option<(&str, usize)> = None;
     let mut follows_text = false;
-    for (line, number) in lines {
-        let is_indented = line.starts_with("    ") || line.starts_with('\t');
+    for (line, number) in body.lines().zip(skipped.lines().count() + 1..) {
+        let indent = indentation(line);
+        let is_indented = indent >= CODE_INDENT;
+        let is_fenced = fence.is_some();
         let trimmed = line.trim();
         let marks = fence_marks(trimmed);
         let mut add = |kind: &str| found.push(TemplateSyntax { kind: kind.to_owned(), line: number });
         match fence {
-            Some(open) => {
-                if marks.starts_with(open) && marks.len() == trimmed.len() {
+            Some((open, depth)) => {
+                if marks.starts_with(open) && marks.len() == trimmed.len() && indent < depth + CODE_INDENT {
                     fence = None;
                 }
             }
+            // Skip indented code, which may look like a fence.
+            None if is_indented && !follows_text => {}
             None if !marks.is_empty() => {
-                fence = Some(marks);
+                fence = Some((marks, indent));
                 // `{name}` after the fence is a directive of MyST, or code that Quarto or R Markdown runs.
                 let mut info = trimmed[marks.len()..].trim_start().chars();
                 if info.next() == Some('{') && info.next().is_some_and(char::is_alphabetic) {
                     add(&format!("{marks}{{"));
                 }
             }
-            // Skip indented code.
-            None if is_indented && !follows_text => {}
             None => {
                 if let Some(kind) = directive(trimmed) {
                     add(&kind);
@@ -83,9 +93,15 @@ fn template_syntax(text: &str) -> Vec<TemplateSyntax> {
             }
         }
         // An indented line after text continues the paragraph, so it is not code.
-        follows_text = !trimmed.is_empty() && (follows_text || !is_indented);
+        follows_text = !is_fenced && !trimmed.is_empty() && (follows_text || !is_indented);
     }
     found
+}
+
+/// The number of columns of white space at the beginning of a line.
+fn indentation(line: &str) -> usize {
+    let blanks = line.chars().take_while(|c| matches!(c, ' ' | '\t'));
+    blanks.fold(0, |width, c| if c == '\t' { (width / TAB_STOP + 1) * TAB_STOP } else { width + 1 })
 }
 
 /// The backticks or tildes at the beginning of a line, if they begin or end a fenced code block. Empty for
@@ -184,6 +200,12 @@ mod tests {
             (":::\nA\n:::\n~~~ {r}\nplot()\n~~~\n", "~~~{", 4),
             ("See {ref}`target`.\n", "{role}`", 1),
             ("A\n    {{ lazy }}\n", "{{", 2),
+            ("---\n\nText {{ x }}\n", "{{", 3),
+            ("--- \r\ntitle: A\r\n---\t\r\n\r\nText {{ x }}\r\n", "{{", 5),
+            ("\u{feff}---yaml\ntitle: A\n...\nText {{ x }}\n", "{{", 4),
+            ("---toml\ntitle = 'A'\n---\nText\n", "---toml", 1),
+            ("+++ \ntitle = 'A'\n+++\nText\n", "+++", 1),
+            ("Text\n\n    ```\n\n \t```\n\nText {{ x }}\n", "{{", 7),
         ] {
             check(written, "# A\n\nText\n", Some((kind, line)));
         }
@@ -196,6 +218,11 @@ mod tests {
             "```liquid\n{% include a %}\n```\n\n~~~\n```\n{{ x }}\n~~~\n",
             "````md\n```{note}\n```\n````\n",
             "Text\n\n    {{ indented }}\n\n    {{ still }}\n",
+            "--- \ndescription: 'Use {{ x }}'\n---\t\nText\n",
+            "\u{feff}---\ndescription: 'Use {{ x }}'\n...\nText\n",
+            "+++\n\nText\n",
+            "```\n    ```\n{{ x }}\n```\n    {{ code }}\n",
+            "- A\n\n    ```\n    {{ x }}\n    ```\n\n  - B\n    ```\n    {{ x }}\n    ```\n",
             "::: tip\nText\n:::\n\n:::note Title\nText\n:::\n",
             "<details>\n<summary>More</summary>\n</details>\n",
             "Import goods from \"abroad\".\n\nimport duties rise\n",

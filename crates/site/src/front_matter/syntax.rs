@@ -3,34 +3,22 @@
 use serde_json::{Map, Value};
 
 use crate::fault::Fault;
+use frontdesk_publish::FrontMatterMarks;
 
-/// Returns the source of the front matter, the body, and the parsed front matter. The first line may name the
-/// language (`---toml`), and `...` ends YAML as `---` does. Fails if the front matter is missing, not closed
-/// or not valid.
+/// Returns the source of the front matter, the body, and the parsed front matter. Fails if the front matter
+/// is missing, not closed or not valid.
 pub(crate) fn split<'a>(place: &str, text: &'a str) -> Result<(&'a str, &'a str, Map<String, Value>), Fault> {
-    let opening = text.lines().next().unwrap_or_default().trim_end();
-    let (closing, is_yaml) = match opening {
-        "---" | "---yaml" => ("---", true),
-        "---toml" => ("---", false),
-        "+++" => ("+++", false),
-        _ => {
-            let fault = Fault::error(place, Some(1), "no front matter");
-            let hint = "begin the file with a line `---`, `title: …`, `description: …`, and a line `---`";
-            return Err(fault.hint(hint));
-        }
+    let Some(marks) = FrontMatterMarks::of(text) else {
+        let fault = Fault::error(place, Some(1), "no front matter");
+        let hint = "begin the file with a line `---`, `title: …`, `description: …`, and a line `---`";
+        return Err(fault.hint(hint));
     };
-    let start = text.find('\n').map_or(text.len(), |at| at + 1);
-    let mut end = start;
-    for line in text[start..].split_inclusive('\n') {
-        let line_text = line.trim_end();
-        if line_text == closing || (is_yaml && line_text == "...") {
-            let source = &text[start..end];
-            let parse = if is_yaml { parse_yaml } else { parse_toml };
-            return Ok((source, &text[end + line.len()..], parse(place, source)?));
-        }
-        end += line.len();
-    }
-    Err(Fault::error(place, Some(1), format!("the front matter is never closed by a line `{closing}`")))
+    let Some((source, body)) = marks.split(text) else {
+        let message = format!("the front matter is never closed by a line `{}`", marks.closing);
+        return Err(Fault::error(place, Some(1), message));
+    };
+    let parse = if marks.is_yaml { parse_yaml } else { parse_toml };
+    Ok((source, body, parse(place, source)?))
 }
 
 /// Parses YAML. Empty front matter is an empty table. Words such as `no` are booleans only below `extra`.
