@@ -254,5 +254,7 @@ fn sessions_are_listed_and_ended() {
         let refused = inbox.try_run(&format!("sessions --revoke {prefix}"), &mut Vec::new()).unwrap_err();
         assert!(refused.to_string().starts_with(what), "{refused}");
     }
-    assert_eq!(inbox.run("sessions --all").1, "2 sessions ended\n");
+    let ended = "sessions ended; unused login links are not valid any more\n";
+    assert_eq!(inbox.run("sessions --all").1, format!("2 {ended}"));
+    assert_eq!(inbox.run("sessions --all").1, format!("0 {ended}"));
 }

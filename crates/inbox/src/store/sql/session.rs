@@ -169,18 +169,18 @@ impl Editor {
     }
 
     /// Ends sessions, and makes all unused login links invalid if `sessions` is `None`, which means all
-    /// sessions. Returns the number of ended sessions; if that is zero, nothing is logged.
+    /// sessions. Returns the number of ended sessions. Logs that number unless nothing was removed.
     pub fn revoke(&mut self, sessions: Option<&[TokenHash]>) -> Result<usize, StoreError> {
         let entry = self.log_entry(OperatorAction::Revoke);
         self.commit_and_notify(|tx| {
-            let count = if let Some(hashes) = sessions {
+            let (count, logins) = if let Some(hashes) = sessions {
                 let remove = |hash| tx.execute("DELETE FROM session WHERE hash = ?1", values![hash]);
-                hashes.iter().map(remove).sum::<Result<usize, _>>()?
+                (hashes.iter().map(remove).sum::<Result<usize, _>>()?, 0)
             } else {
-                tx.execute("DELETE FROM login_token", &[])?;
-                tx.execute("DELETE FROM session", &[])?
+                let logins = tx.execute("DELETE FROM login_token", &[])?;
+                (tx.execute("DELETE FROM session", &[])?, logins)
             };
-            if count > 0 {
+            if count + logins > 0 {
                 entry.add(tx, count)?;
             }
             Ok(count)

@@ -180,6 +180,13 @@ fn a_session_ends_after_a_day_without_use_or_when_it_is_revoked() {
     editor.create_login(&[7; 32], now() + DAY / 2).unwrap();
     assert_eq!(editor.revoke(None).unwrap(), 2);
     assert!(!is_valid(11, DAY / 2) && !has_login(&reader, &[7; 32], now() + DAY / 2));
+    // Without a session, login links become invalid too, which is logged. Nothing to remove is not.
+    editor.create_login(&[8; 32], now() + DAY / 2).unwrap();
+    assert_eq!((editor.revoke(None).unwrap(), editor.revoke(None).unwrap()), (0, 0));
+    assert!(!has_login(&reader, &[8; 32], now() + DAY / 2));
+    let log = reader.operator_log(None, 2).unwrap();
+    let log: Vec<_> = log.iter().map(|entry| (entry.action.as_str(), entry.count)).collect();
+    assert_eq!(log, [("revoke", 0), ("open", 1)]);
 }
 
 #[test]
