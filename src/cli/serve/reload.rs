@@ -104,7 +104,11 @@ impl Reloader {
                 Ok(ReloadReason::EncodingEnded) => allocator::release_memory(),
                 Ok(reason) => {
                     if reason == ReloadReason::Changed {
-                        wait_for_quiet_period(reasons, self.config.pages.build.as_ref());
+                        // Handle the other reasons after the reload: it may fail.
+                        for other in wait_for_quiet_period(reasons, self.config.pages.build.as_ref()) {
+                            // Sending does not fail, because the receiver exists.
+                            let _ = self.reasons.send(other);
+                        }
                     }
                     if let Some(watcher) = &mut self.watcher {
                         watcher.watch_new_folders();

@@ -35,22 +35,29 @@ const BUILD_QUIET_PERIOD: Duration = Duration::from_secs(1);
 /// Maximum wait for a rebuild, while the previous site is served. Then the folder is loaded as it is.
 const MAX_BUILD_TIME: Duration = Duration::from_mins(2);
 
-/// Discards reload triggers of all kinds until none has arrived for the quiet period and the build, if there
-/// is one, has a home page again. Returns after the maximum wait in any case.
-pub(super) fn wait_for_quiet_period(reasons: &Receiver<ReloadReason>, build: Option<&BuildOptions>) {
+/// Waits until no reload reason has arrived for the quiet period and the build, if there is one, has a home
+/// page again, but not longer than the maximum wait. Discards the triggers of reloads. Returns the other
+/// reasons, which a reload does not handle.
+pub(super) fn wait_for_quiet_period(
+    reasons: &Receiver<ReloadReason>,
+    build: Option<&BuildOptions>,
+) -> Vec<ReloadReason> {
     let (quiet, max) = match build {
         Some(_) => (BUILD_QUIET_PERIOD, MAX_BUILD_TIME),
         None => (QUIET_PERIOD, MAX_SETTLE),
     };
     let is_complete = || build.is_none_or(|build| has_home_page(&build.folder));
     let began = Instant::now();
+    let mut others = Vec::new();
     while began.elapsed() < max {
         match reasons.recv_timeout(quiet) {
-            Err(RecvTimeoutError::Disconnected) => return,
-            Err(RecvTimeoutError::Timeout) if is_complete() => return,
+            Err(RecvTimeoutError::Disconnected) => break,
+            Err(RecvTimeoutError::Timeout) if is_complete() => break,
+            Ok(reason @ (ReloadReason::Encoded | ReloadReason::EncodingEnded)) => others.push(reason),
             _ => {}
         }
     }
+    others
 }
 
 /// Triggers a reload whenever a file in the site's folder or its build changes, except for files in the data
@@ -145,5 +152,21 @@ fn published_filter(config: &Config, root: &Path, build: Option<PathBuf>) -> imp
         });
         let of_site = path.starts_with(&root) || build.as_ref().is_some_and(|build| path.starts_with(build));
         of_site && !of_database && !of_caches && (root_is_data || !path.starts_with(&data))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_quiet_period_keeps_the_reports_of_the_encoding_thread() {
+        use ReloadReason::{Changed, Encoded, EncodingEnded, Scheduled, Signal};
+        let (sender, reasons) = std::sync::mpsc::channel();
+        for reason in [Changed, Encoded, Signal, Changed, EncodingEnded, Scheduled] {
+            sender.send(reason).expect("the receiver exists");
+        }
+        drop(sender);
+        assert_eq!(wait_for_quiet_period(&reasons, None), [Encoded, EncodingEnded]);
     }
 }
