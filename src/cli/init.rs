@@ -1,6 +1,6 @@
 //! `frontdesk init`: writes a small, complete site, or the configuration of a site that a generator builds.
 
-use std::io::Write as _;
+use std::io::{ErrorKind, Write as _};
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
@@ -90,11 +90,12 @@ pub(super) fn run(folder: Option<&Path>, prebuilt: Option<&Path>) -> anyhow::Res
         Some(build) => (prebuilt_configuration(folder, build)?, &[GIT_IGNORE][..]),
         None => (Config::starter_file(), FILES),
     };
+    let ignored = with_lines_of(&folder.join(GIT_IGNORE.0), GIT_IGNORE.1)?;
     for (name, text) in [(FILE_NAME, configuration.as_str())].iter().chain(others) {
         let file = folder.join(name);
         let parent = file.parent().unwrap_or(folder);
         std::fs::create_dir_all(parent).with_context(|| format!("cannot create {}", parent.display()))?;
-        let text = if *name == GIT_IGNORE.0 { with_lines_of(&file, text) } else { text.as_bytes().to_vec() };
+        let text = if *name == GIT_IGNORE.0 { &*ignored } else { text.as_bytes() };
         std::fs::write(&file, text).with_context(|| format!("cannot write {}", file.display()))?;
     }
     if prebuilt.is_none() {
@@ -115,17 +116,20 @@ pub(super) fn run(folder: Option<&Path>, prebuilt: Option<&Path>) -> anyhow::Res
 }
 
 /// The content of the `.gitignore` at `file`, if there is one, followed by `text` unless it ignores the data
-/// folder already.
-fn with_lines_of(file: &Path, text: &str) -> Vec<u8> {
-    let mut content = std::fs::read(file).unwrap_or_default();
+/// folder already. Fails if the file cannot be read, so that its lines are not lost.
+fn with_lines_of(file: &Path, text: &str) -> anyhow::Result<Vec<u8>> {
+    let mut content = match std::fs::read(file) {
+        Err(error) if error.kind() == ErrorKind::NotFound => Vec::new(),
+        read => read.with_context(|| format!("cannot read {}", file.display()))?,
+    };
     if content.split(|byte| *byte == b'\n').any(|line| line.trim_ascii() == b"/data/") {
-        return content;
+        return Ok(content);
     }
     if content.last().is_some_and(|last| *last != b'\n') {
         content.push(b'\n');
     }
     content.extend(text.bytes());
-    content
+    Ok(content)
 }
 
 /// Names the lines of the site in `folder` that are still those of the starter site although they describe
@@ -273,6 +277,11 @@ mod tests {
                 let _ = std::fs::remove_dir_all(&written).or_else(|_| std::fs::remove_file(&written));
             }
         }
+        std::fs::remove_file(&ignored).expect("it can be removed");
+        std::fs::create_dir(&ignored).expect("a folder");
+        let error = run(Some(folder.path()), None).expect_err("its lines would be lost");
+        assert!(error.to_string().starts_with("cannot read "), "{error}");
+        assert!(!folder.path().join(FILE_NAME).exists(), "nothing is written");
         std::fs::write(folder.path().join("index.html"), "ours").expect("it can be written");
         let error = run(Some(folder.path()), None).expect_err("it is not empty");
         assert!(error.to_string().contains("it contains `index.html`"), "{error}");
