@@ -44,7 +44,8 @@ impl RetryOptions {
 /// Makes the selected deliveries due now, restarts their schedules, and switches their channels on. Without
 /// `--channel`, also requeues submissions that could not be processed. Of held submissions, retries only
 /// mails that ask for a confirmation. Retries mails to visitors only with ids or `--channel`. Prints how many
-/// deliveries and submissions there are, or why none matches. Returns failure if an id has no submission.
+/// deliveries and submissions there are, or why none matches, and whether the channel of `--channel` was
+/// switched off or paused. Returns failure if an id has no submission.
 pub(super) fn retry(options: &RetryOptions, console: &mut Console<'_>) -> anyhow::Result<ExitCode> {
     let (found, missing) = find_all(&options.ids, console)?;
     let filter = Filter { form: options.form.clone(), ..options.period.filter(&console.now) };
@@ -55,6 +56,10 @@ pub(super) fn retry(options: &RetryOptions, console: &mut Console<'_>) -> anyhow
     };
     if let Some(inbox) = console.inbox.clone().filter(|_| !filters.is_empty()) {
         let mut count = 0;
+        let obstacle = match &options.channel {
+            Some(name) => inbox.obstacles()?.into_iter().find(|(channel, _)| channel == name),
+            None => None,
+        };
         let mut changes = Changes::open(console.url, &inbox, &console.user)?;
         let progress = Progress::start("Retrying");
         for which in &filters {
@@ -68,6 +73,10 @@ pub(super) fn retry(options: &RetryOptions, console: &mut Console<'_>) -> anyhow
         match count {
             0 => explain_nothing_to_retry(&inbox, options, &filters, console)?,
             n => writeln!(console.out, "{}.", describe_due_retries(n, console.url))?,
+        }
+        if let Some((name, obstacle)) = obstacle {
+            let resumed = if obstacle.off { "switched on" } else { "resumed" };
+            writeln!(console.out, "Channel \"{}\" is {resumed}.", visible(&name))?;
         }
     }
     Ok(exit_code(missing == 0))

@@ -75,6 +75,26 @@ fn a_retry_without_deliveries_explains_why() {
 }
 
 #[test]
+fn a_retry_names_the_channel_that_it_switches_on() {
+    let inbox = parked(1);
+    let at = "2026-11-20T16:00:00Z".parse().unwrap();
+    let target = ChannelTarget { name: "box".to_owned(), destination: "/box".to_owned() };
+    inbox.work(
+        |_| {},
+        |store, runtime| {
+            runtime.block_on(store.switch_off(target, "410".to_owned(), at)).unwrap();
+            runtime.block_on(store.pause("bax".to_owned(), "429".to_owned(), at)).unwrap();
+        },
+    );
+    let nothing = "Nothing to retry: no such delivery for channel \"bax\" is waiting or parked.\n";
+    assert_eq!(inbox.run("retry --channel bax").1, format!("{nothing}Channel \"bax\" is resumed.\n"));
+    assert_eq!(inbox.run("retry --channel bax").1, nothing);
+    let due = "1 retry is due now and will be attempted as soon as the server is running.\n";
+    assert_eq!(inbox.run("retry --channel box").1, format!("{due}Channel \"box\" is switched on.\n"));
+    assert_eq!(inbox.run("retry --channel box").1, due);
+}
+
+#[test]
 fn commands_without_a_selection_change_nothing() {
     for arguments in ["erase", "erase --yes", "erase --yes --email ada", "erase --yes --email="] {
         let typed = Typed::try_parse_from(format!("inbox {arguments}").split(' '));
