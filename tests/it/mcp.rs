@@ -480,6 +480,10 @@ fn a_retry_leaves_the_delivery_to_the_server() {
     std::fs::remove_file(&maildir).expect("it is there");
     let unknown = assistant.error("retry", json!({ "ids": [id], "channel": "other" }));
     assert_eq!(unknown, "no channel is called \"other\"; configured channels: box");
+    assistant.data("hold", json!({ "ids": [id] }));
+    let held = assistant.data("retry", json!({ "ids": [id], "channel": "box" }));
+    assert_eq!(held["results"][0]["result"], "is held: `release` delivers it. The channel is switched on");
+    assistant.data("release", json!({ "ids": [id] }));
     let retried = assistant.data("retry", json!({ "ids": [id] }));
     assert_eq!(
         retried["results"][0]["result"],

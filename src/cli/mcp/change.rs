@@ -118,6 +118,9 @@ pub(super) fn retry(session: &McpSession, arguments: &mut ToolArguments) -> Resu
         let which = Filter { id: Some(submission.id), ..Filter::default() };
         let retry = Retry { which, channel: channel.clone(), parked_only: false };
         Ok(Some(match changes.retry(&retry, Timestamp::now())? {
+            0 if submission.held.is_some() && channel.is_some() => {
+                "is held: `release` delivers it. The channel is switched on".to_owned()
+            }
             0 if submission.held.is_some() => "is held: `release` delivers it".to_owned(),
             0 if channel.is_some() => {
                 "has no waiting or parked delivery to this channel, which is switched on".to_owned()
