@@ -152,7 +152,7 @@ pub(super) fn is_ligature(dom: &Dom, id: NodeId) -> bool {
 
 /// Whether an element is the first content of a paragraph, a list item, a term, an explanation or a table
 /// cell at most four levels above, which must not be blank. False in a link or a button, before a block, for
-/// the checkbox of an Asciidoctor list, and if the next element is a text for screen readers. Checks only the
+/// a checked checkbox of Asciidoctor, and if the next element is a text for screen readers. Checks only the
 /// nearest four nodes before and after it at each level.
 pub(super) fn begins_item(dom: &Dom, id: NodeId, is_block: impl Fn(NodeId) -> bool) -> bool {
     let is_for_screen_readers = |beside| dom.has_class_in(beside, FOR_SCREEN_READERS);

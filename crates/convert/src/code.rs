@@ -522,10 +522,10 @@ pub(super) fn language(dom: &Dom, root: NodeId) -> String {
     if name.is_empty() && is_diff(dom, root) { "diff".to_owned() } else { name }
 }
 
-/// The language that a code block, the first elements in it, the nearest elements around it, or else the text
-/// of a label in it (`language-id`) name; empty if none does. A name for plain text is skipped, because
-/// highlighters write it if they detected no language; an element further outside may then name one. The
-/// trees of Redoc are always `json`, and the class `RktBlk` of Scribble is always `racket`.
+/// The language that a code block, the first elements in it, or the nearest elements around it name, or else
+/// the text of a label in it (class `language-id`); empty if none does. A name for plain text is skipped,
+/// because highlighters write it if they detected no language; an element further outside may then name one.
+/// The trees of Redoc are always `json`, and the class `RktBlk` of Scribble is always `racket`.
 fn declared_language(dom: &Dom, root: NodeId) -> String {
     let code = dom.descendants(root).filter(|&d| dom.tag(d) == Tag::Code).take(3);
     let is_page = |id| matches!(dom.tag(id), Tag::Body | Tag::Article | Tag::Main);

@@ -27,8 +27,8 @@ pub(super) struct FlatItem {
 }
 
 impl Converter<'_> {
-    /// The items of a flat list that a paragraph of Word ([`Self::word_item`]) or an HTML list
-    /// ([`read_flat_list`]) has. Empty for other blocks.
+    /// Reads a paragraph of Word as one item ([`Self::word_item`]), or an HTML list as several
+    /// ([`read_flat_list`]). Empty for other blocks.
     pub(super) fn flat_items(&self, id: NodeId) -> Vec<FlatItem> {
         match self.dom.tag(id) {
             Tag::P => self.word_item(id).into_iter().collect(),

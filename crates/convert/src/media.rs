@@ -121,8 +121,8 @@ fn image_source(dom: &Dom, id: NodeId) -> Option<String> {
 
 /// The first address ([`is_image_address`]) in an attribute, other than `src`, whose name ends with `src`, or
 /// in a `data-` attribute with the address of an image file. Each lazy-loading script has its own, such as
-/// `nitro-lazy-src` and `data-echo`. Skips `data-` names for other images and for pages, such as those with
-/// `zoom` or `link`.
+/// `nitro-lazy-src` and `data-echo`. Of the `data-` attributes that do not end with `src`, skips those for
+/// other images and for pages, whose names contain a word such as `zoom` or `link`.
 fn other_lazy_source(dom: &Dom, id: NodeId) -> Option<String> {
     const OTHERS: [&str; 5] = ["zoom", "hover", "page", "resource", "link"];
     const FILES: [&str; 7] = [".jpg", ".jpeg", ".png", ".gif", ".webp", ".avif", ".svg"];

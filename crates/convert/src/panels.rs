@@ -144,7 +144,8 @@ fn is_plain_block(dom: &Dom, id: NodeId) -> bool {
 
 /// Whether an element is a plain block ([`is_plain_block`]) that follows a control, as in a list of
 /// questions: an element with `aria-expanded`, or a button or clickable heading. After a button that copies
-/// something, or if the block is mostly links or belongs to a form, only `aria-expanded` counts.
+/// something, or if the block is not text ([`is_text_block`]) or belongs to a form, only `aria-expanded`
+/// counts.
 pub(super) fn follows_control(dom: &Dom, id: NodeId) -> bool {
     let Some(before) = dom.previous_element(id).filter(|_| is_plain_block(dom, id)) else { return false };
     let is_opener = |d: NodeId| dom.has_attribute(d, "aria-expanded");

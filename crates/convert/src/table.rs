@@ -254,8 +254,8 @@ fn is_value(dom: &Dom, cell: NodeId) -> bool {
     is_short(dom, cell) && !has(Tag::Br, 0) && !has(Tag::P, 1)
 }
 
-/// Whether a cell has at most [`MAX_VALUE`] letters and digits, in lines and paragraphs, without images and
-/// other blocks.
+/// Whether a cell has at most [`MAX_VALUE`] letters and digits, and none of these: headings, lists, tables,
+/// quotes, code blocks, forms, rules, images, videos and embedded pages.
 fn is_short(dom: &Dom, cell: NodeId) -> bool {
     use Tag::{Blockquote, Form, Hr, Iframe, Img, Ol, Pre, Table, Ul, Video};
     let is_part = |t| matches!(t, Blockquote | Form | Hr | Iframe | Img | Ol | Pre | Table | Ul | Video);
