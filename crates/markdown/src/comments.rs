@@ -181,8 +181,8 @@ pub fn without_html_comments(html: &str, is_block: bool) -> String {
     text + rest
 }
 
-/// The body without comments, and, also in code, without HTML comments and lines with link definitions that
-/// may be comments.
+/// The body without comments, HTML comments, and lines with link definitions that may be comments. Removes
+/// the last two also in code.
 pub fn remove_all(body: &str, options: &Options<'_>) -> String {
     let text = without_html_comments(&remove(body, options).body, false);
     let is_comment = |line: &&str| {
