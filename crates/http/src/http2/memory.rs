@@ -47,8 +47,8 @@ impl ConnMemory {
         }
     }
 
-    /// Counts a request. A part of the charge stays after its end, for the greatest number of simultaneous
-    /// requests.
+    /// Counts a request. After its end, its entry in the stream table stays charged, because the table keeps
+    /// the size for the most simultaneous requests.
     pub(super) fn on_request_begin(&mut self) {
         self.begun += 1;
         self.open += 1;
