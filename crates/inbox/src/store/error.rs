@@ -59,7 +59,8 @@ pub enum StoreError {
     ReadOnly,
     #[error("a submission could not be encrypted to `store.recipient`")]
     NotSealed,
-    /// A row in the intake is faulty. Contains the cause.
+    /// A row in the intake is faulty, screening panicked, or a value cannot be written as JSON. Contains the
+    /// cause.
     #[error("a submission cannot be processed: {0}")]
     Unprocessable(String),
     /// Code that works on the inbox has panicked. Contains the description of the panic.
@@ -215,7 +216,7 @@ impl StoreError {
     }
 }
 
-/// A clause about a PostgreSQL error, for after “reported”.
+/// Completes the sentence “PostgreSQL reported …”.
 fn describe_sqlstate(code: &str) -> String {
     match code {
         "42501" => format!("that the role lacks a right (SQLSTATE {code})"),

@@ -617,7 +617,7 @@ impl Fixture {
         Editor::open(&self.options.url).unwrap()
     }
 
-    /// Whether this text is in any file of the database or, with PostgreSQL, in any row.
+    /// Whether this text is in any file of the database or, with PostgreSQL, in a row of most of its tables.
     fn files_hold(&self, text: &str) -> bool {
         if self.options.url.file().is_none() {
             let sql = self.fresh.sql();

@@ -16,7 +16,8 @@ use crate::store::error::StoreError;
 
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Annotation {
-    /// When an operator first opened the submission; `None` if it is unread.
+    /// When an operator first opened the submission after it arrived or was last marked as unread; `None` if
+    /// it is unread.
     pub seen_at: Option<Timestamp>,
     /// When the submission was marked as done; `None` if it is open.
     pub done_at: Option<Timestamp>,

@@ -78,7 +78,8 @@ pub struct Filter {
     pub is_held: Option<bool>,
     /// Selects only submissions to these forms; none if the list is empty.
     pub forms: Option<Vec<String>>,
-    /// Selects only submissions that no operator has opened. If false, selects opened ones too.
+    /// Selects only submissions not opened since they arrived or were last marked as unread. If false,
+    /// selects read ones too.
     pub is_unread: bool,
     /// `true` selects only submissions that are marked as spam, and `false` only the others.
     pub is_spam: Option<bool>,

@@ -18,7 +18,7 @@ use frontdesk_screening::learned::LessonKind;
 const HELD_BY_MARK: &str = "held_as_spam = 1";
 
 impl Editor {
-    /// Marks a submission as read or as unread. The first time that it was read is kept. Not logged. Does
+    /// Marks a submission as read or as unread. One that is read already keeps its time. Not logged. Does
     /// nothing before the submission is processed, and then returns `Unchanged`, as for one that does not
     /// exist.
     pub fn set_seen(&mut self, id: Uuid, is_seen: bool, now: Timestamp) -> Result<Annotated, StoreError> {

@@ -448,7 +448,7 @@ impl Drop for PartialFile {
     }
 }
 
-/// Removes the journals of a SQLite file if it has some. Ignores failures.
+/// Removes the rollback journal, the write-ahead log and its index (`-shm`) of a SQLite file. Ignores errors.
 fn remove_logs(path: &Path) {
     for suffix in ["-journal", "-wal", "-shm"] {
         let _ = fs::remove_file(with_suffix(path, suffix));

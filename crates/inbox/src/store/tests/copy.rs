@@ -62,7 +62,7 @@ fn every_column_is_copied() {
     }
 }
 
-/// Fills an inbox so that every table has more rows than are read at a time, and returns their checksums.
+/// Fills every table of an inbox, some with more rows than are read at a time, and returns their checksums.
 fn full(place: &DatabaseUrl) -> Vec<Sum> {
     let options = Options { channels: channels(&["box", "crm"], &[]), ..Options::new(place.clone()) };
     let mut options = options;
