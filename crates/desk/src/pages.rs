@@ -225,7 +225,7 @@ impl<'a> PageRequest<'a> {
         })
     }
 
-    /// A page of [`LOG_SIZE`] changes by operators, newest first.
+    /// A page of at most [`LOG_SIZE`] changes by operators, newest first.
     pub(super) fn log(&self) -> Result<Reply, StoreError> {
         let before = self.query.before;
         self.render("log.html", "log", |reader| {
