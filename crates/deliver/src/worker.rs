@@ -408,6 +408,7 @@ impl WorkerLoop {
     }
 
     /// Claims and starts due deliveries. Returns the time until the next claim, at most [`LONGEST_SLEEP`].
+    /// Logs the first of consecutive failures.
     async fn dispatch(&mut self) -> Duration {
         if self.channels.is_empty() {
             return LONGEST_SLEEP;

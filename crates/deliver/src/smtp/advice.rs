@@ -70,7 +70,7 @@ impl SmtpOptions {
         })
     }
 
-    /// The options to change after an error of TLS or STARTTLS with this text.
+    /// Advice after an error of TLS or STARTTLS. `said` is the text of the error.
     fn advise_on_tls(&self, phase: SmtpPhase, said: &str) -> &'static str {
         let has_no_common_version = ["HandshakeFailure", "ProtocolVersion", "InsufficientSecurity"]
             .iter()
