@@ -27,7 +27,7 @@ pub struct DailyQuota {
 }
 
 impl Route {
-    /// A channel to the team that accepts all forms, without a condition or a daily quota.
+    /// A channel to the team that accepts all forms, with [`Condition::Otherwise`] and no daily quota.
     pub fn new(name: &str) -> Route {
         Route {
             name: name.to_owned(),
