@@ -17,7 +17,7 @@ const MAX_TEXT: usize = 200;
 pub(super) enum ListState {
     /// Submissions that are neither done nor spam. Excludes held ones unless the list selects a status.
     Open,
-    /// Open submissions that no operator has read yet.
+    /// Open submissions that no operator has read since they arrived or were last marked as unread.
     Unread,
     /// Open submissions that are assigned to the user who reads the list.
     Mine,
