@@ -103,8 +103,8 @@ impl ReplyReader {
     }
 
     /// Adds the current line to the reply, and returns whether it was the last one. A line without a code
-    /// never is, and is left out before the first code. Fails if the code begins with another digit than that
-    /// of the previous line.
+    /// never is, and is left out before the first code. Fails if the line's code begins with another digit
+    /// than that of the previous line.
     fn end_line(&mut self) -> Result<bool, ReplyError> {
         let line = std::mem::take(&mut self.line);
         let line = line.trim_ascii();
