@@ -119,8 +119,8 @@ fn end_of(ids: &[Uuid]) -> Option<Uuid> {
     ids.last().copied().filter(|_| ids.len() == WINDOW)
 }
 
-/// Queries for the ids of all submissions that can meet a filter, and the parameters: by assignee and
-/// follow-up or, if it has neither, by status. No queries if no index serves them.
+/// Queries for the ids of all submissions that can meet a filter, and the parameters: by the assignee's name
+/// and the follow-up day or, if it has neither, by status. No queries if no index serves them.
 fn candidate_queries(filter: &Filter) -> (&'static [&'static str], Vec<Cell>) {
     let name = filter.assignee.clone().filter(|name| !name.is_empty()).map(Cell::Text);
     let day = filter.follow_up_until.map(|day| Cell::Integer(day_number(day)));
