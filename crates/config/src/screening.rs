@@ -98,7 +98,8 @@ pub(super) fn read_rspamd(r: &mut Reader<'_>) -> Option<RspamdOptions> {
     url.map(|url| RspamdOptions { url, password, timeout })
 }
 
-/// Parses names of signals. Refuses signals that always hold a submission: other keys disable them.
+/// Parses names of signals. Refuses the signals that hold a submission alone, without points: other keys set
+/// their limits and lists.
 fn parse_signals(raw: &Raw) -> ParseResult<Vec<Signal>> {
     let can_be_ignored = |signal: &Signal| signal.points().is_some();
     let names: Vec<&str> = Signal::ALL.into_iter().filter(can_be_ignored).map(Signal::name).collect();

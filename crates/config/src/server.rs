@@ -50,7 +50,7 @@ pub(super) fn read(r: &mut Reader<'_>) -> (Vec<Address>, Option<Address>, WebOpt
     (listen, ops_listen, web)
 }
 
-/// Reads all keys of `[server]` except the addresses. 0 workers become one for each core.
+/// Reads all keys of `[server]` except the addresses. `workers = 0` means one for each core.
 fn read_web(r: &mut Reader<'_>) -> WebOptions {
     let workers = r.get(
         restart("server.workers"),

@@ -213,8 +213,8 @@ impl Converter<'_> {
         true
     }
 
-    /// Appends a heading without its permalinks and the link around its text. Drops an empty heading, except
-    /// in exact mode.
+    /// Appends a heading without its permalinks, and without a link to a fragment around its whole text.
+    /// Drops an empty heading, except in exact mode.
     fn append_heading(&self, id: NodeId, level: u8, out: &mut Vec<Block>) {
         let mut inline = Inline::default();
         // mdBook and others wrap the text of a heading in a link to the heading. Convert only the link's

@@ -4,12 +4,12 @@
 use super::answer_symbols::{answer_of, is_material_font, move_into_paragraphs};
 use super::code;
 use super::copies::{CopyMark, copy_mark, is_shown_on_wide_screens, remove_copies};
+use super::displayed_text;
 use super::dom::{DOCUMENT, Dom, FOR_SCREEN_READERS, NodeId, Tag, clip, count_letters};
 use super::media;
 use super::never_shown::{is_never_shown, is_out_of_sight};
 use super::omission_rule::Rule;
 use super::panels::{Panels, follows_control, has_other_name, is_closed_panel, is_hidden_page};
-use super::text_corrections;
 use html5ever::Attribute;
 use url::Url;
 
@@ -49,7 +49,7 @@ pub(super) fn count_page_letters(dom: &Dom, limit: usize) -> usize {
 
 /// Removes scripts, styles and other elements that browsers never show, except the TeX of formulas; in an
 /// `<svg>`, only scripts. Replaces or drops each `<noscript>` ([`show_fallbacks`]), and corrects texts
-/// ([`text_corrections`]).
+/// ([`displayed_text`]).
 pub(super) fn remove_invisible(dom: &mut Dom, root: NodeId, is_article: bool) {
     let invisible = dom.outermost(root, |id| match dom.tag(id) {
         Tag::Style | Tag::Template | Tag::Head | Tag::Link | Tag::Meta | Tag::Title => {
@@ -62,12 +62,12 @@ pub(super) fn remove_invisible(dom: &mut Dom, root: NodeId, is_article: bool) {
         dom.detach(id);
     }
     show_fallbacks(dom, root, is_article);
-    text_corrections::show_final_numbers(dom, root);
-    text_corrections::show_dates(dom, root);
-    text_corrections::show_line_breaks(dom, root);
-    text_corrections::show_separators_of_menus(dom, root);
-    text_corrections::mark_check_lists(dom, root);
-    text_corrections::merge_spoken_copies(dom, root);
+    displayed_text::show_final_numbers(dom, root);
+    displayed_text::show_dates(dom, root);
+    displayed_text::show_line_breaks(dom, root);
+    displayed_text::show_separators_of_menus(dom, root);
+    displayed_text::mark_check_lists(dom, root);
+    displayed_text::merge_spoken_copies(dom, root);
 }
 
 /// Replaces each `<noscript>` with its content, which is for readers without scripts. Of a `<noscript>`

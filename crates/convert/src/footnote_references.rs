@@ -92,7 +92,7 @@ impl Ids {
 }
 
 impl IdMaps {
-    /// Adds an element to those of a key, unless it is the first one already.
+    /// Records an element for `key`, unless it is the first one recorded for it.
     fn add(&mut self, key: String, id: NodeId) {
         match self.first.get(&key) {
             None => drop(self.first.insert(key, id)),

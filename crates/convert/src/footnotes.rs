@@ -111,13 +111,13 @@ impl Found {
 /// Finds the footnotes whose references are links to the notes: the text of the link is a [`note_number`],
 /// and the note links back to it, or names mark it as a reference. Later references may have a suffix, as in
 /// `1b`. Ignores links in code and in notes, those to headings, notes with headings, and years that name
-/// works ([`NoteContent::is_work_of`]). Drops bibliographies ([`drop_incomplete_lists`]).
+/// works ([`NoteFacts::is_work_of`]). Drops bibliographies ([`drop_incomplete_lists`]).
 fn find_linked_notes(dom: &Dom, root: NodeId, ids: &Ids) -> Found {
     let mut found = Found::default();
     // Caches the note of each target, and what each note contains: many links may have the same target, and
     // many targets may be in the same note.
     let mut notes: HashMap<NodeId, Option<NodeId>> = HashMap::new();
-    let mut contents: HashMap<NodeId, NoteContent<'_>> = HashMap::new();
+    let mut contents: HashMap<NodeId, NoteFacts<'_>> = HashMap::new();
     // Maps each target to a link that looks like a reference but is not one.
     let mut others: HashMap<NodeId, NodeId> = HashMap::new();
     let mut lists_with_links_back: HashSet<NodeId> = HashSet::new();
@@ -145,7 +145,7 @@ fn find_linked_notes(dom: &Dom, root: NodeId, ids: &Ids) -> Found {
         if dom.ancestors(link).any(|a| a == note || found.numbers.contains_key(&a)) {
             continue;
         }
-        let content = contents.entry(note).or_insert_with(|| NoteContent::read(dom, note, ids));
+        let content = contents.entry(note).or_insert_with(|| NoteFacts::read(dom, note, ids));
         let leads_back = content.leads_back_to(dom, link);
         if content.has_heading
             || content.is_work_of(&number)
@@ -501,7 +501,7 @@ fn is_number_heading(dom: &Dom, id: NodeId) -> bool {
 }
 
 /// Facts about a note that show whether a link to the note is a reference.
-struct NoteContent<'a> {
+struct NoteFacts<'a> {
     has_heading: bool,
     /// The fragments of the links that lead out of the note.
     fragments: HashSet<&'a str>,
@@ -514,8 +514,9 @@ struct NoteContent<'a> {
 /// Number of nodes at the start of a note that are searched for the year of a work.
 const MAX_START: usize = 50;
 
-impl<'a> NoteContent<'a> {
-    /// Reads a note. A heading with only the number of the note does not count as a heading.
+impl<'a> NoteFacts<'a> {
+    /// Collects the facts about a note that show whether a link to it is a reference. A heading with only
+    /// the number of the note does not count.
     fn read(dom: &'a Dom, note: NodeId, ids: &Ids) -> Self {
         let links = dom.subtree(note).filter(|&id| dom.tag(id) == Tag::A);
         let is_inside = |target| dom.ancestors(target).any(|a| a == note);

@@ -8,7 +8,7 @@
 //! 1. `parse` builds the tree. `inline_scripts` and `metadata` read the inline scripts and the metadata of
 //!    the page.
 //! 2. `templates`, `markdown_source`, `script_embeds`, `mail_addresses`, `clean`, `copies`, `never_shown` and
-//!    `text_corrections` change the tree to what visitors see.
+//!    `displayed_text` change the tree to what visitors see.
 //! 3. `main_content` finds the main region; `article` guesses the one of a page of another site.
 //! 4. `footnotes` takes the notes out of the text, with `footnote_references`, `footnote_marks`,
 //!    `footnote_blocks` and `footnote_numbers`.
@@ -26,6 +26,7 @@ mod clean;
 mod code;
 mod copies;
 mod decode;
+mod displayed_text;
 mod documentation_markup;
 mod dom;
 mod flat_lists;
@@ -66,7 +67,6 @@ mod spacing;
 mod table;
 mod tag_scan;
 mod templates;
-mod text_corrections;
 mod titles;
 mod writer;
 

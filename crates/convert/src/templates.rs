@@ -5,7 +5,7 @@ use super::dom::{DOCUMENT, Data, Dom, NodeId, Tag, clip};
 use super::parse::{MAX_TREE_DEPTH, detach_deep_nodes};
 use std::collections::{HashMap, HashSet};
 
-/// Maximum number of bytes that are read of the arguments of a streaming function, such as React's `$RC`.
+/// Maximum number of bytes to read from the arguments of a streaming function, such as React's `$RC`.
 const MAX_ARGUMENT_BYTES: usize = 200;
 
 /// Puts the content of declarative shadow trees and of Astro's components, and the parts that React and Solid

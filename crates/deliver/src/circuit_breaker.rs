@@ -347,7 +347,7 @@ impl ChannelHealth {
             }
             // A refusal of one notification also shows that the channel works.
             Cause::Notification | Cause::Refused => self.record_success(false, now),
-            // An uncertain failure counts as unclear: the content may have caused it.
+            // Without a reply, the content of this notification may be the cause, and not the channel.
             Cause::Uncertain => self.record_failure(Cause::Unclear, failure.retry_after, now),
             cause => self.record_failure(cause, failure.retry_after, now),
         }

@@ -163,7 +163,7 @@ impl Maintenance {
                 let sent = self.send_mail_limit_notification(now, &mut limit_failure_log).await;
                 let is_done = sent.unwrap_or_else(|error| {
                     if limit_failure_log.record_failure() {
-                        tracing::warn!(%error, "could not read or record in the inbox whether mails to visitors have reached their limit; the notification of the team may be late or repeated; will retry every minute");
+                        tracing::warn!(%error, "could not read or record in the inbox whether mails to visitors have reached their limit; the notification to the team may be late or repeated; will retry every minute");
                     }
                     false
                 });

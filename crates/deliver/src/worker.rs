@@ -29,11 +29,11 @@ use super::canary::{CanaryLink, OpenChannel};
 use super::channel::{Channel, ChannelOptions, TransportOptions};
 use super::circuit_breaker::{Dispatcher, HealthChange};
 pub use super::delivery_confirmations::Confirmations;
-use super::handover::Handover;
 use super::maildir;
 use super::maintenance::{self, Maintenance, MaintenanceOptions};
 use super::notification::Notification;
 use super::order;
+use super::possible_receipt::PossibleReceipt;
 use frontdesk_age::Recipient;
 use frontdesk_inbox::store::lock::Lock;
 use frontdesk_inbox::store::notifier;
@@ -161,7 +161,7 @@ struct StartedAttempt {
     lease: Lease,
     failures: u32,
     uncertain: u32,
-    handover: Handover,
+    receipt: PossibleReceipt,
 }
 
 struct FinishedAttempt {
@@ -352,7 +352,7 @@ impl WorkerLoop {
             );
             self.attempts.shutdown().await;
             for started in std::mem::take(&mut self.started_attempts) {
-                if started.handover.is_pending() {
+                if started.receipt.is_pending() {
                     self.record_aborted(started).await;
                 }
             }
@@ -504,11 +504,11 @@ impl WorkerLoop {
             let seal = self.options.maintenance.recipient.clone().map(|to| (to, self.sealed.clone()));
             let (lease, is_retry) = (claimed.lease.clone(), claimed.is_retry);
             let Claimed { failures, uncertain, .. } = claimed;
-            let handover = Handover::default();
-            let started = StartedAttempt { lease: lease.clone(), failures, uncertain, handover };
-            let handover = started.handover.clone();
+            let receipt = PossibleReceipt::default();
+            let started = StartedAttempt { lease: lease.clone(), failures, uncertain, receipt };
+            let receipt = started.receipt.clone();
             self.started_attempts.push(started);
-            let attempt = deliver_submission(index, claimed, channel, store, confirmations, seal, handover);
+            let attempt = deliver_submission(index, claimed, channel, store, confirmations, seal, receipt);
             self.attempts.spawn_local(async move {
                 panics::catch_async(Part::Delivery, attempt).await.unwrap_or_else(|panic| {
                     tracing::error!(id = %lease.submission, channel = lease.channel, "{panic} ended a delivery attempt before its outcome was recorded; it will be repeated, so the receiver may get the submission twice");
@@ -625,7 +625,7 @@ async fn deliver_submission(
     store: Store,
     confirmations: Confirmations,
     seal: Option<(Recipient, Rc<Notify>)>,
-    handover: Handover,
+    receipt: PossibleReceipt,
 ) -> FinishedAttempt {
     let notice = Notification::from_claimed(&claimed);
     let Claimed { lease, submission, failures, uncertain, reached, is_retry, link, dated_at } = claimed;
@@ -641,10 +641,10 @@ async fn deliver_submission(
     let mut was_pending = false;
     let send = async {
         let result = send.await;
-        was_pending = handover.is_pending();
+        was_pending = receipt.is_pending();
         result
     };
-    let outcome = match handover.track(tokio::time::timeout(LONGEST_ATTEMPT, send)).await {
+    let outcome = match receipt.track(tokio::time::timeout(LONGEST_ATTEMPT, send)).await {
         Ok(Ok(outcome)) => outcome,
         Ok(Err(panic)) => {
             tracing::error!(%id, channel = lease.channel, "{panic} ended a delivery attempt; see `frontdesk inbox show ID`");

@@ -195,7 +195,7 @@ impl Form {
         self.fields.iter().chain(self.alternative.iter().flatten())
     }
 
-    /// The first field with this name, in the form or its alternative.
+    /// The first field with this name among the form's own fields and then its [`Self::alternative`] ones.
     pub fn field(&self, name: &str) -> Option<&Field> {
         self.all_fields().find(|field| field.name == name)
     }

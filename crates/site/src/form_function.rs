@@ -31,7 +31,7 @@ pub(super) fn add_to(environment: &mut Environment<'static>) {
         let mut fields = Vec::new();
         for field in form.get_attr("fields")?.try_iter()? {
             let given: Option<String> = values.get(&field.get_attr("name")?.to_string())?;
-            // On a page that answers a form, the visitor's values replace those given in the template.
+            // After a refused submission, the visitor's values replace those given in the template.
             let is_answer = field.get_attr("answer")?.is_true();
             fields.push(match given.filter(|_| !is_answer) {
                 Some(given) => with_default(&field, &given)?,

@@ -64,8 +64,8 @@ fn describe_url(layout: &ExportLayout, content: &UrlContent) -> Value {
     }
 }
 
-/// Describes the files of a representation: the unencoded one with its own headers, then one for each
-/// encoding, without headers.
+/// An object for a representation: its media type, the unencoded file with its own headers, and in
+/// `encodings` each encoded file, without headers.
 fn describe_representation(layout: &ExportLayout, stored: &StoredRepresentation) -> Value {
     let identity = stored.identity();
     let content_type = identity.reply.header("content-type").unwrap_or_default();

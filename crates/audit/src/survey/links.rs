@@ -234,8 +234,9 @@ impl<'a> LinkFollower<'a> {
         self.follow(&url, &page.html, Method::GET, as_client).await
     }
 
-    /// Follows a link. Repeats a HEAD request with GET if it fails, or gets a status of 400 or above or a
-    /// redirect without a target: some servers do not support HEAD. `None` if a request may not be sent.
+    /// Requests a link, and follows its redirects as the client does. If the last response to HEAD is
+    /// missing, has a status of 400 or above, or redirects without a target, starts again with GET: some
+    /// servers do not support HEAD. `None` if a request, also the second one, may not be sent.
     async fn follow(
         &self,
         url: &Url,

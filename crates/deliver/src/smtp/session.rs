@@ -19,7 +19,7 @@ use tokio_rustls::rustls::ClientConfig;
 use super::error::{NO_LOGIN, NOT_OFFERED, RefusedRecipient, SmtpError, SmtpErrorKind, SmtpPhase};
 use super::reply::{MAX_REPLY_BYTES, ReplyReader, SmtpReply};
 use super::{SmtpDeadlines, SmtpLogin, SmtpOptions, SmtpTls};
-use crate::handover;
+use crate::possible_receipt;
 use frontdesk_fetch::addresses_to_try;
 
 /// Maximum number of octets of a message that are sent within the time limit of a command.
@@ -423,10 +423,10 @@ impl<S: Stream> Dialogue<S> {
         }
     }
 
-    /// Sends the message and the final dot, and marks the handover before the dot. Returns the reply, and
-    /// whether it is complete: a reply that is cut off counts if its code can be read. If the content cannot
-    /// be sent, returns the refusal with which the server closed the connection, if there is one, as the
-    /// error.
+    /// Sends the message and the final dot, and marks the possible receipt before the dot. Returns the reply,
+    /// and whether it is complete: a reply that is cut off counts if its code can be read. If the content
+    /// cannot be sent, returns the refusal with which the server closed the connection, if there is one, as
+    /// the error.
     async fn message(
         &mut self,
         message: &[u8],
@@ -447,7 +447,7 @@ impl<S: Stream> Dialogue<S> {
             }
         }
         // From here on, the server may have the whole message.
-        handover::mark();
+        possible_receipt::mark();
         let phase = SmtpPhase::Message;
         self.ends = Instant::now() + deadlines.message;
         let mut reader = ReplyReader::default();

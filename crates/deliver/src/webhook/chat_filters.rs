@@ -71,7 +71,7 @@ pub fn without_mentions(text: &str) -> String {
             || (is_in_url && before != '(')
             || (c == '@' && is_local_part && host_length(&text[at + 1..]) > 0);
         let shown = if c == '@' && !is_address { '＠' } else { c };
-        // Services divide words at all signs except `_`, and would see a mention in `a-@all.example`.
+        // Chat services divide words at all signs except `_`, and would see a mention in `a-@all.example`.
         is_local_part = c.is_alphanumeric() || (is_local_part && c == '_');
         before = c;
         shown
@@ -85,7 +85,7 @@ fn host_length(text: &str) -> usize {
     let is_label_byte = |byte: &u8| byte.is_ascii_alphanumeric() || *byte == b'-';
     let end = text.bytes().take(254).take_while(|byte| is_label_byte(byte) || *byte == b'.').count();
     let host = text[..end].trim_end_matches(['.', '-']);
-    // Services do not turn a host into a link if one of its labels begins or ends with a hyphen.
+    // Chat services do not turn a host into a link if one of its labels begins or ends with a hyphen.
     let is_label = |label: &str| !label.is_empty() && !label.starts_with('-') && !label.ends_with('-');
     let has_labels = host.contains('.') && host.split('.').all(is_label);
     if has_labels && end < 254 { host.len() } else { 0 }

@@ -46,9 +46,9 @@ const ASSISTANTS: [&str; 8] = [
 /// Maximum number of `llms.txt` URLs that are checked against `robots.txt`: both files may be long.
 const MAX_LINKS: usize = 100;
 
-/// Reports one finding: how many of the first [`MAX_LINKS`] URLs, beginning with that of `llms.txt` itself,
-/// are disallowed for all [`ASSISTANTS`]. URLs of other origins than that of `robots.txt` are not judged.
-/// Advice if other agents may request the first of them.
+/// Reports in one finding how many of the first [`MAX_LINKS`] URLs, beginning with that of `llms.txt` itself,
+/// are disallowed for all [`ASSISTANTS`]; nothing if none is. URLs of other origins than that of
+/// `robots.txt` are not judged. Advice if other agents may request the first disallowed URL.
 fn check(survey: &Survey, findings: &mut Findings) {
     let first_requests = &survey.first_requests;
     let Some(llms) = first_requests.llms.as_ref().filter(|llms| text_of(llms).is_some()) else { return };

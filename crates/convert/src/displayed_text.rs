@@ -1,4 +1,4 @@
-//! Corrects texts that differ from what visitors see: counters that a script counts up, dates that a script
+//! Replaces texts that differ from what visitors see: counters that a script counts up, dates that a script
 //! writes, and values that a page has twice, for the screen and for screen readers. Also reads check marks
 //! and line breaks.
 

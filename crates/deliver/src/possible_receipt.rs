@@ -6,18 +6,18 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
 tokio::task_local! {
-    static HANDOVER: Handover;
+    static POSSIBLE_RECEIPT: PossibleReceipt;
 }
 
 /// Whether the receiver may already have the whole notification of an attempt but has not replied yet.
 #[derive(Clone, Debug, Default)]
-pub struct Handover(Arc<AtomicBool>);
+pub struct PossibleReceipt(Arc<AtomicBool>);
 
-impl Handover {
+impl PossibleReceipt {
     /// Runs an attempt, in which [`mark`] sets the value. Clears it when the attempt ends by itself; the
     /// value of an attempt that is aborted stays.
     pub async fn track<T>(&self, attempt: impl Future<Output = T>) -> T {
-        let result = HANDOVER.scope(self.clone(), attempt).await;
+        let result = POSSIBLE_RECEIPT.scope(self.clone(), attempt).await;
         self.0.store(false, Ordering::Relaxed);
         result
     }
@@ -28,7 +28,7 @@ impl Handover {
 }
 
 /// Records that the receiver may have the whole notification from now on. Has no effect outside of
-/// [`Handover::track`].
+/// [`PossibleReceipt::track`].
 pub fn mark() {
-    let _ = HANDOVER.try_with(|handover| handover.0.store(true, Ordering::Relaxed));
+    let _ = POSSIBLE_RECEIPT.try_with(|receipt| receipt.0.store(true, Ordering::Relaxed));
 }
