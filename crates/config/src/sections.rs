@@ -92,7 +92,9 @@ impl Config {
         pages.signals = content_signals::read(r);
         pages.words = words::read(r);
         let channels = channel::read(r, &pages, &form_set);
-        let visitor_channels = visitor_mails::read_channels(r, &form_values.visitor, &channels, &pages);
+        let base_url = Some(base_url).filter(|url| !url.is_empty()).or_else(|| tls::acme_base_url(&tls));
+        let site = PagesOptions { base_url: base_url.clone().unwrap_or_default(), ..pages.clone() };
+        let visitor_channels = visitor_mails::read_channels(r, &form_values.visitor, &channels, &site);
 
         pages.confirming = form_values.visitor.confirming().collect();
         set_forms(&mut pages, form_set, web.forms.html_posts);
@@ -113,7 +115,7 @@ impl Config {
             ..intake_options(&maintenance)
         };
         let config = Self {
-            base_url: Some(base_url).filter(|url| !url.is_empty()),
+            base_url,
             listen,
             tls_listen,
             ops_listen,
@@ -177,17 +179,13 @@ impl Config {
             "set it: forms show this address if they cannot be sent, and security.txt needs a contact",
         );
         r.warn_if(
-            self.canary.every.is_some()
-                && self.base_url.is_none()
-                && tls::acme_base_url(&self.web.http.tls).is_none(),
+            self.canary.every.is_some() && self.base_url.is_none(),
             "base_url",
             "`base_url` is not set, so the canary checks the address that the server listens on, and neither DNS nor a proxy",
             "set it to the site's public address, such as \"https://www.example.com\"",
         );
         r.warn_if(
-            pages.confirms_addresses()
-                && self.base_url.is_none()
-                && tls::acme_base_url(&self.web.http.tls).is_none(),
+            pages.confirms_addresses() && self.base_url.is_none(),
             "base_url",
             "`base_url` is not set, so the links in mails to visitors point to the address that the server listens on",
             "set it to the site's public address, such as \"https://www.example.com\"",

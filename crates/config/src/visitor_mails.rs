@@ -402,6 +402,30 @@ mod tests {
         );
     }
 
+    #[test]
+    fn links_in_mails_begin_with_the_base_url_or_the_first_acme_domain() {
+        let text = "---\nsubject: Thanks\n---\n[contact](/contact/)\n";
+        let read = |start: &str, environment: &[(&str, &str)]| {
+            let folder = tempfile::tempdir().expect("a folder");
+            fs::create_dir(folder.path().join("mails")).expect("it is new");
+            fs::write(folder.path().join("mails/thanks.md"), text).expect("it can be written");
+            let environment = environment.iter().map(|(name, value)| ((*name).into(), (*value).into()));
+            let toml = format!("{start}{SET}{CHANNEL}");
+            let (config, faults) = Config::parse(&toml, folder.path(), environment, &[]);
+            let [channel] = &config.visitor_channels[..] else { panic!("{faults:?}") };
+            let TransportOptions::Visitor(visitor) = &channel.kind else { panic!() };
+            let has_warning =
+                faults.iter().any(|fault| fault.to_string().contains("leads nowhere in a mail"));
+            (visitor.texts[0].1.html.contains("href=\"https://www.example.com/contact/\""), has_warning)
+        };
+        let url = "https://www.example.com";
+        assert_eq!(read(&format!("base_url = {url:?}\n"), &[]), (true, false));
+        assert_eq!(read("", &[("FRONTDESK_BASE_URL", url)]), (true, false));
+        let tls = "[tls]\nlisten = \"127.0.0.1:8443\"\nacme_domains = [\"www.example.com\"]\n";
+        assert_eq!(read(tls, &[]), (true, false));
+        assert_eq!(read("", &[]), (false, true));
+    }
+
     /// Loads a configuration with this text of the mail. Returns its errors without hints.
     fn load(toml: &str, text: &str) -> (Config, Vec<String>) {
         let folder = tempfile::tempdir().expect("a folder");
