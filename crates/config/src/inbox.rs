@@ -208,7 +208,8 @@ fn parse_users(raw: &Raw) -> ParseResult<Vec<User>> {
 /// Parses `ADDRESS = ROLE`, or `ADDRESS` with the role `edit`. Converts the address to lower case; the role
 /// must already be in lower case.
 fn parse_user(text: &str) -> Result<User, String> {
-    let (address, role) = match text.split_once('=') {
+    // An address may contain `=`, but only before its `@`.
+    let (address, role) = match text.rsplit_once('=').filter(|(_, role)| !role.contains('@')) {
         Some((address, role)) => (address.trim(), Some(role.trim())),
         None => (text.trim(), None),
     };
@@ -257,8 +258,16 @@ mod tests {
             user("ada@example.com", Role::Edit),
             user("grace@example.com", Role::Read),
             user("joan@example.com", Role::Admin),
+            user("a=b@example.com", Role::Edit),
+            user("a=c@example.com", Role::Read),
         ];
-        let entries = ["ada@example.com", "Grace@Example.com = read", "joan@example.com=admin"];
+        let entries = [
+            "ada@example.com",
+            "Grace@Example.com = read",
+            "joan@example.com=admin",
+            "a=b@example.com",
+            "a=c@example.com = read",
+        ];
         assert_eq!(users(&entries).unwrap(), expected);
         // As in an environment variable.
         assert_eq!(parse_users(&Raw::Text(entries.join(", "))).unwrap(), expected);
