@@ -92,15 +92,18 @@ fn read_languages(r: &mut Reader<'_>) -> (String, Vec<String>) {
         "A language tag, such as \"en\" or \"de-CH\".",
         value::language,
     );
-    let languages = r.get(
+    let mut languages = r.get(
         requests("site.languages").with_example("[\"en\", \"de\"]"),
         "[]",
         "All languages, if there are several. Pages in pages/de/ and posts in posts/de/ are in German, at \
          /de/; `language` needs no folder.",
         value::languages,
     );
+    // Language tags are compared without case (RFC 5646 §2.1.1).
+    let own = languages.iter_mut().find(|tag| tag.eq_ignore_ascii_case(&language));
+    let has_own = own.map(|tag| tag.clone_from(&language)).is_some();
     r.refuse_if(
-        !languages.is_empty() && !languages.contains(&language),
+        !languages.is_empty() && !has_own,
         "site.languages",
         "must contain `site.language`, the language of pages outside the other languages' folders",
     );

@@ -73,6 +73,7 @@ mod tests {
                 Some("frontdesk.toml:2: `site.languages` must be a list"),
             ),
             ("[site]\nlanguage = \"de\"\nlanguages = [\"en\", \"de\"]\n", None),
+            ("[site]\nlanguages = [\"EN\", \"de\"]\n", None),
         ] {
             let faults = Config::parse(text, Path::new(""), [], &[]).1;
             let found =
