@@ -58,14 +58,12 @@ fn parse_asset(raw: &Raw) -> value::ParseResult<Option<String>> {
 
 /// Parses a color ([`Color::parse`]). An empty text is `None`.
 fn parse_color(raw: &Raw) -> value::ParseResult<Option<Color>> {
-    value::parse_text(
-        raw,
-        "a color: six hexadecimal digits after #, such as \"#1d4ed8\"",
-        |text| match text {
+    value::parse_text(raw, "a color: three or six hexadecimal digits after #, such as \"#1d4ed8\"", |text| {
+        match text {
             "" => Some(None),
             text => Color::parse(text).map(Some),
-        },
-    )
+        }
+    })
 }
 
 #[cfg(test)]
@@ -90,7 +88,7 @@ mod tests {
         for (line, said) in [
             (
                 "accent = \"blue\"",
-                "`brand.accent` must be a color: six hexadecimal digits after #, such as \"#1d4ed8\"",
+                "`brand.accent` must be a color: three or six hexadecimal digits after #, such as \"#1d4ed8\"",
             ),
             (
                 "logo = \"../key.pem\"",
