@@ -57,6 +57,11 @@ impl Space {
             size: found.f_blocks.saturating_mul(found.f_frsize),
         })
     }
+
+    /// Whether the file system reports a size of zero, as FUSE file systems without `statfs` do.
+    fn is_unknown(self) -> bool {
+        self.size == 0
+    }
 }
 
 /// How many files a file system can hold, and how many more can be created.
@@ -106,10 +111,11 @@ impl Shortage {
         Shortage::from_space(space, min_free)
     }
 
-    /// The shortage that a sample of the file system shows; `None` if at least twice the reserve is free.
+    /// The shortage that a sample of the file system shows; `None` if at least twice the reserve is free, or
+    /// if the file system reports a size of zero.
     pub fn from_space(space: Space, min_free: MinFree) -> Option<Shortage> {
         let reserve = min_free.bytes(space.size);
-        (space.free < reserve.saturating_mul(2)).then_some(Shortage { space, reserve })
+        (!space.is_unknown() && space.free < reserve.saturating_mul(2)).then_some(Shortage { space, reserve })
     }
 }
 
@@ -218,16 +224,17 @@ impl DiskMonitor {
     }
 
     /// Stores a sample, or removes the last one if the size is zero. Sets `is_low`, which stays true until a
-    /// sixteenth more than the reserve is free. Logs when it changes.
+    /// sixteenth more than the reserve is free, or until the size is zero. Logs when it changes.
     fn record_sample(&self, space: Space) {
         let reserve = {
             let mut state = self.lock_state();
             let reserve = state.min_free.bytes(space.size);
-            state.last = (space.size > 0).then_some((space, reserve));
+            state.last = (!space.is_unknown()).then_some((space, reserve));
             reserve
         };
         let was_low = self.is_low();
-        let is_low = space.free < if was_low { reserve.saturating_add(reserve / 16) } else { reserve };
+        let needed = if was_low { reserve.saturating_add(reserve / 16) } else { reserve };
+        let is_low = !space.is_unknown() && space.free < needed;
         self.is_low.store(is_low, Relaxed);
         let (folder, free) = (self.folder.display(), space.free);
         match (was_low, is_low) {
@@ -289,6 +296,10 @@ mod tests {
         check(1700, false);
         check(1600, false);
         check(0, true);
+        // The file system reports no sizes.
+        monitor.record_sample(Space { free: 0, size: 0 });
+        assert_eq!((monitor.is_low(), monitor.last()), (false, None));
+        check(0, true);
         monitor.reconfigure(MinFree::Off);
         monitor.record_sample(Space { free: 0, size: 10_000 });
         assert!(!monitor.is_low());
@@ -321,6 +332,7 @@ mod tests {
              free (store.min_free)."
         );
         assert_eq!(Shortage::from_space(Space { free: 0, size: GIB }, MinFree::Off), None);
+        assert_eq!(Shortage::from_space(Space { free: 0, size: 0 }, MinFree::Bytes(GIB)), None);
     }
 
     #[test]
