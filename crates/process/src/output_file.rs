@@ -11,6 +11,10 @@ use rustix::io::Errno;
 /// The suffix of the file's name until the file is complete.
 const PARTIAL: &str = ".partial";
 
+/// Errors of folders that can be written, but not synced.
+const CANNOT_SYNC: [io::ErrorKind; 3] =
+    [io::ErrorKind::PermissionDenied, io::ErrorKind::InvalidInput, io::ErrorKind::Unsupported];
+
 /// Calls `write` with a file that only its owner can read, and returns its result. The file's name ends with
 /// `PARTIAL` until it is complete and synced, so an error or a full disk leaves no new file, and leaves an
 /// existing file unchanged. An existing file is an error of the kind `AlreadyExists` without `force`. With
@@ -74,8 +78,8 @@ impl PartialFile {
         }
     }
 
-    /// Syncs the file, but not its folder, and gives it its final name. Fails if there is a file with that
-    /// name, unless `replace` is set.
+    /// Syncs the file, gives it its final name and syncs the folder, so that a power failure loses neither.
+    /// Fails if there is a file with that name, unless `replace` is set.
     fn rename_to(mut self, target: &Path, replace: bool) -> io::Result<()> {
         self.file.sync_all()?;
         if replace {
@@ -91,7 +95,12 @@ impl PartialFile {
             }
         }
         self.is_renamed = true;
-        Ok(())
+        let folder = target.parent().filter(|folder| !folder.as_os_str().is_empty());
+        match File::open(folder.unwrap_or(Path::new("."))).and_then(|folder| folder.sync_all()) {
+            // A folder without read permission cannot be opened, and some file systems cannot sync folders.
+            Err(error) if !CANNOT_SYNC.contains(&error.kind()) => Err(error),
+            _ => Ok(()),
+        }
     }
 }
 
