@@ -98,7 +98,7 @@ impl Converter<'_> {
                 self.append_children(title, out);
             }
             let text = code::code_text(dom, id);
-            if !text.is_empty() || self.mode.is_exact {
+            if !text.trim().is_empty() || self.mode.is_exact {
                 out.push(Block::Code { language: code::language(dom, id), text });
             }
             return;

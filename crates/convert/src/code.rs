@@ -259,7 +259,7 @@ pub(super) fn code_text(dom: &Dom, root: NodeId) -> String {
                 dom.skip(id, Rule::NotCode);
             }
             Tag::Text | Tag::Img => {
-                let piece = dom.text(id).or_else(|| dom.attribute(id, "alt")).unwrap_or_default();
+                let piece = node_text(dom, id);
                 let piece = separator.take().and_then(|c| piece.strip_prefix(c)).unwrap_or(piece);
                 let is_between = lines.is_empty() && is_owed && piece.trim().is_empty();
                 if is_owed && !piece.starts_with('\n') && !is_between {
@@ -294,6 +294,18 @@ pub(super) fn code_text(dom: &Dom, root: NodeId) -> String {
     }
     let text = remove_invisible(&text.replace("\r\n", "\n")).into_owned();
     without_blank_ends(dom, root, &text)
+}
+
+/// The text of a text node in code, or the alternative text of an image; empty for other nodes.
+fn node_text(dom: &Dom, id: NodeId) -> &str {
+    let alternative = || dom.attribute(id, "alt").filter(|_| dom.tag(id) == Tag::Img);
+    dom.text(id).or_else(alternative).unwrap_or_default()
+}
+
+/// The code in an element as one line, or several lines if it has `<br>`.
+pub(super) fn lines_between_breaks(dom: &Dom, root: NodeId) -> String {
+    let line = |d| if dom.tag(d) == Tag::Br { "\n".to_owned() } else { one_line(node_text(dom, d)) };
+    dom.subtree(root).map(line).collect()
 }
 
 /// The code without the blank lines that highlighters add around it, as [`code_text`] describes.
@@ -707,6 +719,30 @@ mod tests {
              <td class=code><code>b</code></td></tr></table></div>",
         ] {
             assert_eq!(markdown(table), "a.py\n\n```\nb\n```\n", "{table}");
+        }
+    }
+
+    #[test]
+    fn images_in_code_are_their_alternative_texts() {
+        for (html, expected) in [
+            ("<p>Press <code><img src=/a.png alt=x></code>.", "Press `x`.\n"),
+            ("<p><code>a <img src=/a.png alt='b c'> d</code>", "`a b c d`\n"),
+            ("<p><code>a<img src=/a.png></code>", "`a`\n"),
+            ("<p><code>a<br><img src=/a.png alt=b></code>", "`a`  \n`b`\n"),
+            (
+                "<p><code><img src=/a.png alt=a><a href=/b>b<img src=/c.png alt=c></a></code>",
+                "`a`[`bc`](/b)\n",
+            ),
+        ] {
+            assert_eq!(markdown(html), expected, "{html}");
+        }
+    }
+
+    #[test]
+    fn a_block_of_white_space_is_left_out() {
+        for html in ["<pre>   </pre>", "<pre> \n\t\n </pre>", "<pre><code>  </code></pre>"] {
+            let page = format!("<!doctype html><main><p>a</p>{html}<p>b</p></main>");
+            assert_eq!(markdown(&page), "a\n\nb\n", "{html}");
         }
     }
 

@@ -515,7 +515,7 @@ impl<'a> Converter<'a> {
             && (!links::shows_symbol(dom, id) || is_arrow())
     }
 
-    /// Writes code as code spans, divided at each `<br>` and, outside of links, at links. Drops images.
+    /// Writes code as code spans, divided at each `<br>` and, outside of links, at links.
     fn write_code_span(&self, id: NodeId, out: &mut Inline) {
         let dom = self.dom;
         // A Markdown code span cannot contain links, so links divide the code.
@@ -524,11 +524,7 @@ impl<'a> Converter<'a> {
             return self.write_linked_code(id, out);
         }
         // A code span cannot contain line breaks, so each `<br>` ends one.
-        let text = |d| match dom.tag(d) {
-            Tag::Br => "\n".to_owned(),
-            _ => code::one_line(dom.text(d).unwrap_or_default()),
-        };
-        let code: String = dom.descendants(id).map(text).collect();
+        let code = code::lines_between_breaks(dom, id);
         if !code.contains('\n') {
             let is_wrapped = dom.text_content(id).contains('\n');
             return write_code(if is_wrapped { code.trim_ascii() } else { &code }, out);
@@ -542,10 +538,11 @@ impl<'a> Converter<'a> {
         for child in dom.children(parent) {
             match (dom.tag(child), dom.text(child)) {
                 (Tag::Br, _) => out.add_line_break(),
+                (Tag::Img, _) => write_code(&code::lines_between_breaks(dom, child), out),
                 (_, Some(text)) if text.trim().is_empty() => out.add_text(text),
                 (_, Some(text)) => write_code(&code::one_line(text), out),
                 (Tag::A, _) => {
-                    let code = code::one_line(&dom.text_content(child));
+                    let code = code::one_line(&code::lines_between_breaks(dom, child));
                     let Some(address) = self.address(child, "href").filter(|_| !code.is_empty()) else {
                         write_code(&code, out);
                         continue;
