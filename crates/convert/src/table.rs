@@ -386,18 +386,20 @@ pub(super) fn fill_grid(
     Some(MarkdownTable { alignments, rows: texts })
 }
 
-/// The alignment of a cell, from its style, or else its `align` attribute, or else its first class that
-/// begins with `text-` or `has-text-align-`.
+/// The alignment of a cell, from its style, or else its `align` attribute, or else the first of its classes
+/// that names one. Ignores the case of the values.
 fn cell_alignment(dom: &Dom, cell: NodeId) -> Alignment {
     let value = dom.style(cell, "text-align").or_else(|| dom.attribute(cell, "align"));
-    let class =
-        dom.classes(cell).find_map(|c| c.strip_prefix("text-").or_else(|| c.strip_prefix("has-text-align-")));
-    match value.or(class).unwrap_or_default().trim() {
-        "left" => Alignment::Left,
-        "center" => Alignment::Center,
-        "right" => Alignment::Right,
-        _ => Alignment::None,
-    }
+    let alignment = |name: &str| match &*name.trim().to_ascii_lowercase() {
+        "left" => Some(Alignment::Left),
+        "center" => Some(Alignment::Center),
+        "right" => Some(Alignment::Right),
+        _ => None,
+    };
+    let of_class =
+        |c: &str| alignment(c.strip_prefix("text-").or_else(|| c.strip_prefix("has-text-align-"))?);
+    let found = value.map_or_else(|| dom.classes(cell).find_map(of_class), alignment);
+    found.unwrap_or(Alignment::None)
 }
 
 #[cfg(test)]
@@ -408,6 +410,20 @@ mod tests {
     fn fills_spans_and_keeps_alignment() {
         let html = "<table><tr><th align=right>a<th style='text-align: center'>b<th>c<tr><td colspan=2>1|2<td rowspan=2>3<tr><td>4<td>5</table>";
         assert_eq!(markdown(html), "| a | b | c |\n| ---: | :---: | --- |\n| 1\\|2 | | 3 |\n| 4 | 5 | |\n");
+    }
+
+    #[test]
+    fn alignment_ignores_case_and_classes_for_other_styles() {
+        for (cell, line) in [
+            ("<th class='text-sm text-right'>", "---:"),
+            ("<th class='text-muted'>", "---"),
+            ("<th align=CENTER>", ":---:"),
+            ("<th style='text-align: Left'>", ":---"),
+            ("<th align=justify class=text-right>", "---"),
+        ] {
+            let html = format!("<table><tr>{cell}a<tr><td>b</table>");
+            assert_eq!(markdown(&html), format!("| a |\n| {line} |\n| b |\n"), "{cell}");
+        }
     }
 
     #[test]
