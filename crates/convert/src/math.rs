@@ -169,6 +169,9 @@ fn read_equations(dom: &Dom, table: NodeId) -> Option<String> {
 /// Maximum number of nodes in an element with `data-formula` that is a formula.
 const MAX_DRAWING: usize = 2000;
 
+/// Maximum length in bytes of the address of an image from which TeX is read.
+const MAX_ADDRESS: usize = 4000;
+
 /// The TeX of a formula that Quill, TipTap, Substack or Distill leaves to a script to render, or that an
 /// editor for WeChat draws beside it. `data-formula` may also have a formula of chemistry or of a price, so
 /// only TeX with a command or a power counts if the element has images or text outside of drawings.
@@ -212,10 +215,10 @@ fn read_image(dom: &Dom, id: NodeId) -> Option<Formula> {
     Some(Formula { tex: clean_tex(&tex)?, is_display: dom.has_class(id, "ql-img-displayed-equation") })
 }
 
-/// The TeX in the address of an image that CodeCogs, Google Charts, WordPress.com or Zhihu draws; only that
-/// in the first 4000 bytes. `None` for other addresses.
+/// The TeX in the address of an image that CodeCogs, Google Charts, WordPress.com or Zhihu draws. `None` for
+/// other addresses, and for those longer than [`MAX_ADDRESS`].
 fn tex_in_address(address: &str) -> Option<String> {
-    let (page, query) = clip(address, 4000).split_once('?')?;
+    let (page, query) = address.split_once('?').filter(|_| address.len() <= MAX_ADDRESS)?;
     let decode = |query: &str, name: &str| {
         let mut pairs = url::form_urlencoded::parse(query.as_bytes());
         pairs.find(|(own, _)| own == name).map(|(_, value)| value.into_owned())
@@ -418,6 +421,16 @@ mod tests {
         let dom = parse(html);
         let found = dom.descendants(DOCUMENT).find_map(|id| read_formula(&dom, id));
         found.map(|f| (f.tex, f.is_display))
+    }
+
+    #[test]
+    fn an_address_that_is_too_long_has_no_formula() {
+        let image = |sum: &str| format!("<img src='https://latex.codecogs.com/svg.latex?{sum}'>");
+        let sum = |terms: usize| vec!["x_1"; terms].join("+");
+        assert_eq!(first(&image(&sum(900))), Some((sum(900), false)));
+        assert_eq!(first(&image(&sum(1100))), None);
+        let marked = image(&sum(1100)).replace('>', " class=latex alt='x_1+x_1'>");
+        assert_eq!(first(&marked), Some(("x_1+x_1".into(), false)));
     }
 
     #[test]
