@@ -1116,6 +1116,9 @@ mod tests {
                 "page: all of it",
                 "# page: all of it\n",
             ),
+            (&meta("og:title", "Site", "Know where to go"), "<h1>Page</h1>", "Page", "# Page\n"),
+            (&meta("og:title", "Site", "A page"), "<h1>A page</h1>", "A page", "# A page\n"),
+            (&meta("og:title", "Site", "A page"), "<h1>Site</h1>", "A page", "# Site\n"),
             (&meta("og:title", "", "A page"), "<h2>Part</h2>", "A page", "# A page\n"),
             (
                 "<title>A</title>",

@@ -97,8 +97,10 @@ impl Titles {
             (!text.is_empty() && !is_of_all).then(|| (dom.tag(id), text))
         });
         let mut headings: Vec<String> = Vec::new();
+        let mut has_own_heading = false;
         for (at, (tag, text)) in texts.take(MAX_HEADINGS).enumerate() {
             if tag == Tag::H1 {
+                has_own_heading = !self.is_site_name(&text);
                 headings.insert(0, text);
                 break;
             }
@@ -117,7 +119,8 @@ impl Titles {
             .each_ref()
             .map(|title| title.as_deref().map(|title| self.remove_site_name(title, &headings, is_shown)));
         let [_, meta, last] = &mut cleaned;
-        let name = last.as_ref().filter(|title| !is_home && !self.is_site_name(title));
+        // If `<title>` is only the name of the site, a first-level heading decides about the `<meta>` title.
+        let name = last.as_ref().filter(|title| !is_home && (has_own_heading || !self.is_site_name(title)));
         if let (Some(own), Some(name)) = (&*meta, name) {
             let is_heading = |text| headings.first().is_some_and(|heading| is_same_title(text, heading));
             // A `<meta>` title at the end of `<title>` may be the name of the site with a slogan.
