@@ -177,8 +177,9 @@ fn largest_candidate(set: &str) -> Option<String> {
         let (address, after) = (rest[..end].trim_end_matches(','), &rest[end..]);
         let descriptor_end =
             if rest[..end].ends_with(',') { 0 } else { after.find(',').unwrap_or(after.len()) };
-        let descriptor = after[..descriptor_end].trim().trim_end_matches(['w', 'x', 'h']);
-        let size = descriptor.parse().unwrap_or(1.0);
+        // A candidate may have a height besides its width, as in `100w 50h`.
+        let mut descriptors = after[..descriptor_end].split_ascii_whitespace();
+        let size = descriptors.find_map(|d| d.strip_suffix(['w', 'x'])?.parse().ok()).unwrap_or(1.0);
         if !address.is_empty() && !is_placeholder_image(address) && best.is_none_or(|(b, _)| size > b) {
             best = Some((size, address));
         }
@@ -366,6 +367,8 @@ mod tests {
             "<img src=/a.png alt=x>",
             "<picture><source srcset='/s.png 100w, /a.png 800w'><img alt=x></picture>",
             "<img srcset='/a.png 2x, /b.png 1x' alt=x>",
+            "<img srcset='/b.png 60w 50h, /a.png 100w 40h' alt=x>",
+            "<img srcset='/b.png 50h 60w, /a.png 40h 100w' alt=x>",
             "<img alt=x nitro-lazy-src=/a.png>",
             "<img src=/blank.gif data-wpfc-original-src=/a.png alt=x>",
             "<img src=/a.png data-hover-src=/b.png class=lazyload alt=x>",
