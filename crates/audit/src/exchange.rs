@@ -1,11 +1,11 @@
 //! A request of the audit and its response: the evidence of every finding.
 
 use std::borrow::Cow;
-use std::io::Read as _;
+use std::io::{self, Read as _};
 use std::time::Duration;
 
 use encoding_rs::{Encoding, UTF_8};
-use flate2::read::MultiGzDecoder;
+use flate2::{bufread::GzDecoder, read::MultiGzDecoder};
 use frontdesk_convert::{Url, decode_html};
 use frontdesk_fetch::FetchResponse;
 use http::{HeaderMap, HeaderName, HeaderValue, Method, StatusCode, header};
@@ -139,6 +139,13 @@ fn title_case(name: &HeaderName) -> String {
     words.collect::<Vec<_>>().join("-")
 }
 
+/// Whether the body begins with a complete gzip member, and bytes that are no gzip member follow.
+fn has_bytes_after_gzip_member(mut body: &[u8]) -> bool {
+    let mut decoder = GzDecoder::new(&mut body).take(MAX_BODY as u64 + 1);
+    let is_complete = io::copy(&mut decoder, &mut io::sink()).is_ok_and(|length| length <= MAX_BODY as u64);
+    is_complete && !body.is_empty() && !body.starts_with(&[0x1f, 0x8b])
+}
+
 /// The kind of a response, by the beginning of its body and by its `Content-Type`
 /// ([`Response::representation`]).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -169,6 +176,8 @@ pub struct Response {
     /// Whether all bytes arrived but are not gzip, although `Content-Encoding` says so. Browsers show an
     /// error.
     pub is_encoding_untrue: bool,
+    /// Whether other bytes follow a complete gzip body. Browsers ignore them and show the page.
+    pub has_bytes_after_gzip: bool,
     /// The time from sending the request to the end of the response's header, without connection setup.
     pub time_to_header: Duration,
 }
@@ -179,15 +188,25 @@ impl Response {
     pub(crate) fn from_fetched(fetched: FetchResponse) -> Response {
         let FetchResponse { status, headers, body, is_whole, time_to_header } = fetched;
         let encoded_length = body.len();
-        let is_encoding_untrue = false;
-        let mut response =
-            Response { status, headers, body, encoded_length, is_whole, is_encoding_untrue, time_to_header };
+        let (is_encoding_untrue, has_bytes_after_gzip) = (false, false);
+        let mut response = Response {
+            status,
+            headers,
+            body,
+            encoded_length,
+            is_whole,
+            is_encoding_untrue,
+            has_bytes_after_gzip,
+            time_to_header,
+        };
         if response.encoding() == "gzip" && !response.body.is_empty() {
             let mut decoded = Vec::new();
             let mut reader = MultiGzDecoder::new(response.body.as_slice()).take(MAX_BODY as u64 + 1);
             let result = reader.read_to_end(&mut decoded);
-            response.is_encoding_untrue = is_whole && result.is_err();
-            response.is_whole &= result.is_ok() && decoded.len() <= MAX_BODY;
+            response.has_bytes_after_gzip =
+                is_whole && result.is_err() && has_bytes_after_gzip_member(&response.body);
+            response.is_encoding_untrue = is_whole && result.is_err() && !response.has_bytes_after_gzip;
+            response.is_whole &= !response.is_encoding_untrue && decoded.len() <= MAX_BODY;
             decoded.truncate(MAX_BODY);
             response.body = decoded;
         }
@@ -325,6 +344,8 @@ impl Response {
 
 #[cfg(test)]
 mod tests {
+    use std::io::Write as _;
+
     use super::*;
 
     fn response(headers: &[(&str, &str)], body: &[u8]) -> Response {
@@ -373,6 +394,25 @@ mod tests {
         assert_eq!(found.encoded_length, bomb.len());
         let broken = response(&[("content-encoding", "gzip")], b"not gzip");
         assert!(!broken.is_whole && broken.body.is_empty() && broken.is_encoding_untrue);
+    }
+
+    #[test]
+    fn bytes_after_a_gzip_body_are_ignored() {
+        let mut encoder = flate2::write::GzEncoder::new(Vec::new(), flate2::Compression::best());
+        encoder.write_all(b"<p>a").unwrap();
+        let page = encoder.finish().unwrap();
+        let cut = &page[..page.len() - 9];
+        for (body, text, is_whole, is_untrue, has_more) in [
+            (page.clone(), "<p>a", true, false, false),
+            ([&page[..], &page].concat(), "<p>a<p>a", true, false, false),
+            ([&page[..], b"\0\0<!-- x -->"].concat(), "<p>a", true, false, true),
+            (cut.to_vec(), "<p>a", false, true, false),
+            ([&page[..], cut].concat(), "<p>a<p>a", false, true, false),
+        ] {
+            let found = response(&[("content-encoding", "gzip")], &body);
+            let flags = (found.is_whole, found.is_encoding_untrue, found.has_bytes_after_gzip);
+            assert_eq!((&*found.text(), flags), (text, (is_whole, is_untrue, has_more)), "{body:?}");
+        }
     }
 
     #[test]

@@ -31,6 +31,7 @@ pub(crate) fn response(status: u16, headers: &[(&str, &str)], body: &str) -> Res
         encoded_length: body.len(),
         is_whole: true,
         is_encoding_untrue: false,
+        has_bytes_after_gzip: false,
         time_to_header: Duration::ZERO,
     }
 }

@@ -29,29 +29,24 @@ pub(super) static RULE: Rule = Rule {
 };
 
 /// Reports each page whose body is not whole, unless it is too long, or arrived completely but cannot be
-/// decoded (`encoding-untrue`). Advice if a compressed page has its end, and not fewer bytes than
-/// `Content-Length` says.
+/// decoded (`encoding-untrue`). Advice if other bytes follow a complete compressed body.
 fn check(survey: &Survey, findings: &mut Findings) {
     for page in &survey.first_requests.pages {
         let response = page.response();
         // The rule `encoding-untrue` reports bodies that are declared as compressed but are not.
-        if response.is_whole || response.is_too_long() || response.is_encoding_untrue {
+        if response.is_too_long() || response.is_encoding_untrue {
             continue;
         }
         let length = response.encoded_length;
         let (severity, fault) = match declared_length(response).filter(|declared| *declared > length) {
+            // Browsers show the whole page.
+            _ if response.has_bytes_after_gzip => {
+                (Severity::Advice, "is followed by bytes that are not gzip: remove them".to_owned())
+            }
+            _ if response.is_whole => continue,
             Some(declared) => {
                 (Severity::Broken, format!("breaks off after {length} of {declared} bytes: send all of it"))
             }
-            // Browsers show the whole page: they ignore a wrong checksum and bytes after the compressed data.
-            None if !response.encoding().is_empty() && has_end(response) => (
-                Severity::Advice,
-                format!("is followed by bytes that are not {}: remove them", response.encoding()),
-            ),
-            None if !response.encoding().is_empty() => (
-                Severity::Broken,
-                format!("cannot be decoded as {} to its end: correct the compression", response.encoding()),
-            ),
             None => (Severity::Broken, format!("breaks off after {length} bytes: send all of it")),
         };
         findings.report_as(severity, &[&page.html], format!("The HTML {fault}"));
@@ -60,9 +55,4 @@ fn check(survey: &Survey, findings: &mut Findings) {
 
 fn declared_length(response: &Response) -> Option<usize> {
     response.header(http::header::CONTENT_LENGTH).parse().ok()
-}
-
-/// Whether the body ends with `</html>`.
-fn has_end(response: &Response) -> bool {
-    response.text().trim_end().to_ascii_lowercase().ends_with("</html>")
 }
