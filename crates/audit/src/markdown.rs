@@ -112,7 +112,10 @@ impl MarkdownPage {
                     words.push(format!(" {} ", code.literal));
                 }
                 NodeValue::HtmlBlock(html) => page.html.push(html.literal.clone()),
-                NodeValue::HtmlInline(html) => page.html.push(html.clone()),
+                NodeValue::HtmlInline(html) => {
+                    page.html.push(html.clone());
+                    page.blocks.extend(read_comment(html));
+                }
                 NodeValue::Text(text) => words.push(text.to_string()),
                 NodeValue::Code(code) => words.push(code.literal.clone()),
                 value if value.block() || matches!(value, NodeValue::SoftBreak | NodeValue::LineBreak) => {
@@ -187,6 +190,13 @@ fn read_rows<'a>(table: &'a AstNode<'a>) -> Vec<Vec<String>> {
     table.children().map(cells).collect()
 }
 
+/// Reads a comment within a paragraph as a block of its own, because readers of the page do not see it.
+/// `None` for other HTML and for empty comments.
+fn read_comment(html: &str) -> Option<TextBlock> {
+    let text = Some(without_tags(html)).filter(|text| html.starts_with("<!--") && !text.is_empty())?;
+    Some(TextBlock { kind: BlockKind::Html, text, linked: 0, links: Vec::new(), is_marked: false })
+}
+
 /// The text of raw HTML without its tags. Comments stay, because agents read them.
 fn without_tags(html: &str) -> String {
     let mut text = String::new();
@@ -222,7 +232,7 @@ mod tests {
     #[test]
     fn blocks_have_their_own_text() {
         let page = MarkdownPage::parse(
-            "---\ntitle: x\n---\n## One *two*\n\n- a [b c](/x) ![d](/i.png)<br>e\n\n| f |\n| - |\n| g |\n\n<div\nclass=h>i <!-- j --></div>\n\n```\nk\n```\n",
+            "---\ntitle: x\n---\n## One *two*\n\n- a [b c](/x) ![d](/i.png)<br>e<!-- m --><!-- -->\n\n| f |\n| - |\n| g |\n\n<div\nclass=h>i <!-- j --></div>\n\n```\nk\n```\n",
         );
         let rows = vec![vec!["f".to_owned()], vec!["g".to_owned()]];
         assert_eq!(page.tables, [Table { heading: "One two".to_owned(), rows }]);
@@ -231,6 +241,7 @@ mod tests {
         let expected = [
             (BlockKind::Heading(2), "One two", 0),
             (BlockKind::Prose, "a b c e", 2),
+            (BlockKind::Html, "m", 0),
             (BlockKind::Prose, "f", 0),
             (BlockKind::Prose, "g", 0),
             (BlockKind::Html, "i j", 0),
