@@ -22,10 +22,10 @@ pub(super) static RULE: Rule = Rule {
 };
 
 /// Reports each page that declares two different canonical URLs in `<link>` elements or `Link` headers.
-/// Fragments do not count.
+/// Fragments do not count, nor do elements in the body, where search engines ignore them.
 fn check(survey: &Survey, findings: &mut Findings) {
     for page in &survey.first_requests.pages {
-        let elements = page.select("link[rel~=canonical][href]");
+        let elements = page.select("head link[rel~=canonical i][href]");
         let in_head = elements.iter().filter_map(|link| page.resolve(link.attribute("href")?));
         let links = parse_link_header(&page.response().header(LINK));
         let in_field = links.iter().filter(|link| link.has_rel("canonical"));
@@ -51,6 +51,8 @@ mod tests {
             ("</a#x>; rel=canonical", "<link rel=canonical href='/a'>", vec![]),
             ("</a>; rel=canonical, </a#x>; rel=canonical", "", vec![]),
             ("</b#x>; rel=canonical", "<link rel=canonical href='/a#x'>", vec![Severity::Advice]),
+            ("</b>; rel=canonical", "<link rel=CANONICAL href='/a'>", vec![Severity::Advice]),
+            ("</b>; rel=canonical", "<p>x<link rel=canonical href='/a'>", vec![]),
         ] {
             let survey = survey(&page("https://example.com/a", &[("link", field)], html), public());
             assert_eq!(found(&RULE, &survey), expected, "{field} {html}");
