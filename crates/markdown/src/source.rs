@@ -135,7 +135,12 @@ pub fn find_destination(text: &str) -> Option<Range<usize>> {
     let start = text.len() - text.trim_start().len();
     let rest = &text[start..];
     if rest.starts_with('<') {
-        let end = rest.find('>')?;
+        let mut escaped = false;
+        let end = rest.find(|c| {
+            let is_end = !escaped && c == '>';
+            escaped = c == '\\' && !escaped;
+            is_end
+        })?;
         return Some(start..start + end + 1);
     }
     let mut depth = 0_usize;
@@ -255,4 +260,21 @@ pub fn without_markers((start, line): (usize, &str), has_items: bool) -> (usize,
         rest = after.trim_start_matches([' ', '\t', '>']);
     }
     (start + line.len() - rest.len(), rest)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_destination_in_angle_brackets_ends_at_the_first_unescaped_one() {
+        for (text, expected) in [
+            (r"<a\>b.md> 't')", Some(r"<a\>b.md>")),
+            (r"<a\\>b>)", Some(r"<a\\>")),
+            (r" <a b>)", Some("<a b>")),
+            (r"<a\>b)", None),
+        ] {
+            assert_eq!(find_destination(text).map(|range| &text[range]), expected, "{text}");
+        }
+    }
 }
