@@ -615,8 +615,9 @@ impl<'a> BodyRenderer<'a, '_> {
     /// the comments in the Markdown. Warns about blocked content, images without `alt`, and Markdown that is
     /// not rendered.
     fn resolve_html(&mut self, node: Node<'a>, literal: &str, position: Sourcepos) -> String {
-        self.warn_about_blocked_html(literal, position);
-        if has_image_without_alternative(literal) {
+        let shown = comments::without_html_comments(literal, false);
+        self.warn_about_blocked_html(&shown, position);
+        if has_image_without_alternative(&shown) {
             let message = "an `img` element has no `alt` attribute".to_owned();
             self.warn(
                 position,
@@ -988,6 +989,9 @@ mod tests {
             ("<img src=\"/assets/i.svg\" alt>", false),
             ("<p><IMG SRC=\"/assets/i.svg\" ALT=\"\"></p>", false),
             ("<imgs>", false),
+            ("<!-- <img src=\"https://example.org/a.png\"> <style>x</style> -->", false),
+            ("a <!-- <img src=\"/assets/i.svg\"> --> b", false),
+            ("<div><!-- <script>\n --><style>a {}</style></div>", true),
             ("```mermaid\na --> b\n```", true),
             ("```rust {2}\nfn f() {}\n```", true),
             ("```rust {1}\nfn f() {}\n```", false),
