@@ -2,8 +2,8 @@
 
 #![no_main]
 
-use frontdesk_app::agent::signature::{TAG, claims, is_signed};
-use frontdesk_app::agent::{AgentKey, SiteOrigin};
+use frontdesk_app::agent_signature::signature::{TAG, claims, is_signed};
+use frontdesk_app::agent_signature::{AgentKey, SiteOrigin};
 use libfuzzer_sys::fuzz_target;
 
 /// The public keys from RFC 9421, appendices B.1.3 and B.1.4.

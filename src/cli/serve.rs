@@ -1,6 +1,6 @@
 //! `frontdesk serve`: binds the sockets, loads the site, opens the inbox, and serves until a signal stops it.
 
-mod canary;
+mod canary_inputs;
 mod listen;
 mod log;
 mod notify;
@@ -95,7 +95,7 @@ fn serve(
     let mut cache = SiteCache::new(&config, conversions.clone());
     let (site, warnings) = load(folder, &config, options, &mut cache, &encodings, log)?;
     config.intake.screening.profile = Arc::new(site::read_profile(&config.intake.screening.lexicon, &site));
-    canary::complete(&mut config, &site);
+    canary_inputs::complete(&mut config, &site);
     let is_new = config.store.url.file().is_some_and(|file| !file.exists());
     let (store, intake) = open_inbox(&config, options)?;
     let worker = Arc::new(DeliveryWorker::start(reload::worker_options(&config), store.clone())?);

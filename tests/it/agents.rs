@@ -9,7 +9,7 @@ use std::time::{Duration, Instant};
 use aws_lc_rs::signature::Ed25519KeyPair;
 use base64::Engine as _;
 use base64::engine::general_purpose::{STANDARD, URL_SAFE_NO_PAD};
-use frontdesk_app::agent::{
+use frontdesk_app::agent_signature::{
     AgentOptions, Agents, FETCH_TIMEOUTS, KEY_TIMEOUT, MEDIA_TYPE, SignatureError, SiteOrigin, WELL_KNOWN,
     signature_base,
 };

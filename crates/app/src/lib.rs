@@ -6,7 +6,7 @@
 #![cfg_attr(test, allow(clippy::disallowed_methods, reason = "tests read clocks and wait"))]
 
 mod access_log;
-pub mod agent;
+pub mod agent_signature;
 mod confirm;
 mod cors;
 pub mod exported_responses;

@@ -8,7 +8,7 @@ use arc_swap::ArcSwap;
 use http::header::STRICT_TRANSPORT_SECURITY;
 use jiff::Zoned;
 
-use super::agent::{self, Agents, SiteOrigin};
+use super::agent_signature::{self, Agents, SiteOrigin};
 use super::live_reload::LiveReload;
 use super::metrics::Metrics;
 use super::options::WebOptions;
@@ -48,12 +48,12 @@ impl AppState {
     /// A state that serves `site` without rate limits, byte limits, TLS, live reload or directories of
     /// agents, for tests and benchmarks.
     pub fn new(site: Site, intake: Intake, options: WebOptions) -> Self {
-        let agents = agent::AgentOptions {
+        let agents = agent_signature::AgentOptions {
             directories: Vec::new(),
             allow_private: false,
             extra_roots: None,
             origin: SiteOrigin::from_url(&site.base_url),
-            key_timeout: agent::KEY_TIMEOUT,
+            key_timeout: agent_signature::KEY_TIMEOUT,
         };
         let limits = limits::LimitOptions { enabled: false, ..limits::LimitOptions::default() };
         let byte_limits = ByteOptions { enabled: false, ..ByteOptions::default() };

@@ -26,9 +26,11 @@ use crate::survey::negotiation::NegotiationSurvey;
 /// longer.
 const MAX_JUDGING: Duration = Duration::from_mins(1);
 
-/// Audits the site at `target`. `seed` must differ between audits of a site; the time suffices. Needs a Tokio
-/// runtime with timers. Requests have limits of time and size, and so have all of them together. For a site
-/// that gives browsers only Markdown, returns a report with one finding and not an error.
+/// Audits the site at `target`. Besides reading, sends invalid submissions to the operations that the site's
+/// API description names, and with [`Options::submits`] valid ones. `seed` must differ between audits of a
+/// site; the time suffices. Needs a Tokio runtime with timers. Requests have limits of time and size, and so
+/// have all of them together. For a site that gives browsers only Markdown, returns a report with one finding
+/// and not an error.
 pub async fn audit(target: &Url, options: &Options, seed: u64) -> Result<Report, AuditError> {
     let client = Client::new(target, options, seed).await?;
     let mut first_requests = match FirstRequests::survey(&client, target).await {
@@ -57,7 +59,7 @@ fn only_markdown(client: &Client) -> Option<Report> {
     let rule = rules().find(|rule| rule.id == "browser-gets-markdown")?;
     let mut findings = Findings::new(rule);
     findings.report(&[wrong], format!("{} gets Markdown: HTML is right", CHROME.name));
-    // If no request was declined, the audit has requested HTML at a cache-busting URL, too, and got none.
+    // Unless a request was not sent, a second one, at a cache-busting URL, got no HTML either.
     let denial = client.denials().pop().map(|(_, denial)| denial.to_string());
     let reason = denial.unwrap_or_else(|| "a browser gets no HTML, so nothing else can be judged".to_owned());
     Some(Report {

@@ -3,7 +3,7 @@
 use super::channel;
 use super::reader::{Reader, agents};
 use super::value;
-use frontdesk_app::agent::{AgentOptions, KEY_TIMEOUT, SiteOrigin};
+use frontdesk_app::agent_signature::{AgentOptions, KEY_TIMEOUT, SiteOrigin};
 
 /// Reads `[agents]` and the file `agents.ca_file`. Records an error for a directory whose host is an IP
 /// address that requests must not connect to, and returns it all the same.

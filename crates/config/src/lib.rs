@@ -59,7 +59,7 @@ pub use self::value::toml_string;
 use self::missing_site::hint_at_site;
 use self::reader::{ReadResult, Reader, ValueOrigin, fault_of, variable_name};
 use self::secret_file_permissions::SecretFile;
-use frontdesk_app::agent;
+use frontdesk_app::agent_signature;
 use frontdesk_deliver::{ChannelOptions, TransportOptions};
 use frontdesk_http::{Address, reachable};
 use frontdesk_inbox::store::DatabaseUrl;
@@ -271,7 +271,7 @@ impl Config {
         let scheme = if is_secure { "https" } else { "http" };
         let base_url = self.base_url.clone().unwrap_or_else(|| format!("{scheme}://{address}"));
         tls::complete_redirect(&mut self.web.http.tls, &base_url, address);
-        self.agents.origin = agent::SiteOrigin::from_url(&base_url);
+        self.agents.origin = agent_signature::SiteOrigin::from_url(&base_url);
         for channel in &mut self.visitor_channels {
             if let TransportOptions::Visitor(visitor) = &mut channel.kind {
                 visitor.link = format!("{base_url}{}", pages::CONFIRM_PATH);

@@ -13,7 +13,7 @@ use super::{
     operator, redirects_and_extra, routing, screening, security, server, site, store, tls, visitor_mails,
     words,
 };
-use frontdesk_app::agent::AgentOptions;
+use frontdesk_app::agent_signature::AgentOptions;
 use frontdesk_app::page_views::{AgentClass, names_of};
 use frontdesk_app::{WebOptions, content_security_policy};
 use frontdesk_canary::CanaryOptions;

@@ -646,7 +646,7 @@ fn agents_directories_are_hosts_or_urls_without_a_path() {
 
 #[test]
 fn signatures_must_name_the_public_address_of_the_site() {
-    use frontdesk_app::agent::SiteOrigin;
+    use frontdesk_app::agent_signature::SiteOrigin;
     let address = "127.0.0.1:4321".parse().ok();
     assert_eq!(
         accept("", &[], &[]).with_base_url(address).agents.origin,

@@ -77,7 +77,7 @@ fn used_symbol(dom: &Dom, id: NodeId) -> Option<&str> {
     target.rsplit_once('#').map(|(_, name)| name).filter(|&name| name != "x")
 }
 
-/// The character for the first element in an `<svg>` if it draws one of [`PATHS`].
+/// The character in [`PATHS`], such as `✓`, for the path that begins an `<svg>`.
 fn drawn_answer(dom: &Dom, id: NodeId) -> Option<&'static str> {
     let part = dom.child_elements(id).next().filter(|_| dom.tag(id) == Tag::Svg)?;
     let path = clip(dom.attribute(part, "d")?, 60);

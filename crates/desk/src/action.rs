@@ -185,7 +185,8 @@ fn apply_all(
     Ok((code, done.len(), format!("&undo={undo}")))
 }
 
-/// Applies `change` to each submission that still exists. An error ends the loop; earlier changes stay.
+/// Applies `change` to each submission that still exists; [`Change::Remove`] changes nothing here. An error
+/// ends the loop; earlier changes stay.
 fn apply_each(request: &PageRequest<'_>, ids: &[Uuid], change: &Change) -> Result<Applied, StoreError> {
     let inbox = request.inbox;
     inbox.readers.with(|reader| {

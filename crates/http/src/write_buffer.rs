@@ -91,7 +91,8 @@ impl<S: AsyncWrite + Unpin> BufferedStream<S> {
         }
     }
 
-    /// Makes the empty buffer available to the worker's other connections.
+    /// Empties the buffer, all of which must have been written, and makes it available to the worker's other
+    /// connections.
     fn release(&mut self) {
         self.written = 0;
         if self.unsent.capacity() > 0 {

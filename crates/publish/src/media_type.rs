@@ -56,7 +56,7 @@ const OVERRIDES: [(&str, &str); 41] = [
     ("stl", "model/stl"),
     // Apple's devices offer to install a profile of this type.
     ("mobileconfig", "application/x-apple-aspen-config"),
-    // Unregistered types: JSON files, and JSON Lines as plain text, which browsers show.
+    // Formats without a registered type: two are JSON, and browsers show JSON Lines if it is plain text.
     ("ipynb", "application/json"),
     ("topojson", "application/json"),
     ("jsonl", "text/plain"),

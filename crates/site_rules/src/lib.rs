@@ -405,7 +405,7 @@ fn parse_redirect(line: &str, dialect: RulesDialect) -> Result<RedirectRule, Rul
     let is_netlify = dialect == RulesDialect::Netlify;
     let words: Vec<&str> = line.split_whitespace().take_while(|word| !word.starts_with('#')).collect();
     let Some((path, rest)) = words.split_first() else { return unsupported("has no path") };
-    // In lower case and before the target, `role=` may be a query parameter.
+    // Only with a capital: before the target, `role=` may be a query parameter.
     if rest.iter().any(|word| word.starts_with("Role=")) {
         return Err(RuleProblem::Protects);
     }

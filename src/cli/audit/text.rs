@@ -139,7 +139,8 @@ pub(super) fn write_summary(report: &Report, known: usize, out: &mut dyn Write) 
     Ok(())
 }
 
-/// Explains a rule: its requirement, the reason, the affected clients, and the repairs for each platform.
+/// Explains a rule in Markdown: its severity and requirement, the reason, the affected clients, and the
+/// repairs for each platform.
 pub(super) fn explain(rule: &Rule) -> String {
     let mut text = introduce(rule) + "\n";
     for fix in rule.fixes {

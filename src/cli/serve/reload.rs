@@ -11,7 +11,7 @@ use std::time::{Duration, Instant};
 
 use jiff::{SignedDuration, Timestamp};
 
-use super::canary;
+use super::canary_inputs;
 use super::log::log_fault;
 use super::notify::ServiceManager;
 use super::options::{self, ServeOptions};
@@ -20,7 +20,7 @@ use super::trial::TrialLoad;
 use super::watch::{ReloadReason, SiteWatcher, wait_for_quiet_period};
 use crate::cli::output::{count_faults, counted};
 use crate::cli::site::{self, SiteCache};
-use frontdesk_app::agent::Agents;
+use frontdesk_app::agent_signature::Agents;
 use frontdesk_app::{AppState, Snapshot};
 use frontdesk_canary::Canary;
 use frontdesk_config::{Config, Effect, Flag};
@@ -262,7 +262,7 @@ impl Reloader {
 
         let screening = &mut config.intake.screening;
         screening.profile = Arc::new(site::read_profile(&screening.lexicon, &site));
-        canary::complete(&mut config, &site);
+        canary_inputs::complete(&mut config, &site);
 
         // The steps below cannot fail, so a failed reload changes nothing that the server serves.
         for key in waiting {

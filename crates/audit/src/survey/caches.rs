@@ -118,7 +118,9 @@ impl CachesSurvey {
         };
         refusal(&self.encodings)?;
         let status = refusal(&self.agent_first)?.as_u16();
-        Some(format!("the site answers {status} at the page's address with a cache-busting query"))
+        Some(format!(
+            "the site answers {status} if the audit adds a cache-busting query to the page's address"
+        ))
     }
 
     /// Requests the page's own address as an agent, and then as a browser if the agent got Markdown: a cache

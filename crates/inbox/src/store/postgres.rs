@@ -16,7 +16,7 @@ use registration::{Registration, end_all};
 
 use super::error::StoreError;
 use super::keyed_hash::Secret;
-use super::sql::{Sql, collation, values};
+use super::sql::{Sql, collation_version, values};
 use super::url::DatabaseUrl;
 use frontdesk_postgres::Server;
 
@@ -143,7 +143,7 @@ pub(super) fn check_environment(server: &Server) -> Result<Option<String>, Store
     let connection = open_and_look_for_pooler(server, BRIEF)?;
     expect_utf8(&connection, server)?;
     expect_schema(&connection, server)?;
-    collation::warning(&connection)
+    collation_version::warning(&connection)
 }
 
 /// Fails if there is no schema for the tables.

@@ -9,7 +9,7 @@ pub(super) mod annotation;
 pub(super) mod canary;
 pub(super) mod channel;
 pub(super) mod claim;
-pub(super) mod collation;
+pub(super) mod collation_version;
 pub(super) mod confirmation;
 pub(super) mod confirmation_mail;
 pub(super) mod copy;

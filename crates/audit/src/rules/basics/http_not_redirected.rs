@@ -53,8 +53,10 @@ fn check(survey: &Survey, findings: &mut Findings) {
             );
         }
         Some(target) if asked.path() != "/" && target.path() == "/" => {
-            let message =
-                format!("`http` redirects {} to the home page: the same page is right", asked.path());
+            let message = format!(
+                "`http` redirects {} to the home page: the same page over `https` is right",
+                asked.path()
+            );
             findings.report_as(Severity::Broken, &[first, last], message);
         }
         Some(_) => {}

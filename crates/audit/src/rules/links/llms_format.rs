@@ -1,6 +1,6 @@
 //! llms.txt has its form: a title, and lists of links.
 
-use super::page_lists::llms_text;
+use super::list_texts::llms_text;
 use crate::group::Group;
 use crate::markdown::{BlockKind, MarkdownPage};
 use crate::rule::{Findings, Fix, Platform, Rule, Severity};

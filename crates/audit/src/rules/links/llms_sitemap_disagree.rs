@@ -4,7 +4,7 @@ use frontdesk_convert::Url;
 use std::collections::HashSet;
 use std::sync::Arc;
 
-use super::page_lists::{page_path, sitemap_texts};
+use super::list_texts::{page_path, sitemap_texts};
 use crate::group::Group;
 use crate::rule::{Findings, Fix, Platform, Rule, Severity};
 use crate::survey::Survey;

@@ -2,7 +2,7 @@
 
 use frontdesk_convert::Url;
 
-use super::page_lists::sitemap_texts;
+use super::list_texts::sitemap_texts;
 use crate::group::Group;
 use crate::rule::{Findings, Fix, Platform, Rule, Severity};
 use crate::survey::Survey;

@@ -1,6 +1,6 @@
 //! The dates of the sitemap are valid.
 
-use super::page_lists::sitemap_texts;
+use super::list_texts::sitemap_texts;
 use crate::group::Group;
 use crate::rule::{Findings, Fix, Platform, Rule, Severity};
 use crate::survey::Survey;

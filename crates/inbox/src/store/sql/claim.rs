@@ -107,7 +107,8 @@ impl Transaction<'_> {
 
     /// The due deliveries among which `choose` selects, first attempts and retries. Leaves out those that are
     /// under way, those for which `want` has no capacity, and, if `high_volume` is zero, first attempts for
-    /// high-volume networks. `now` and the result follow the database's clock.
+    /// high-volume networks. `now` and the result follow the database's clock. Parks deliveries that cannot
+    /// be read. PostgreSQL locks the rows until the end of the transaction, and skips rows that are locked.
     pub(crate) fn candidates(
         &self,
         want: &ClaimRequest,
@@ -311,7 +312,7 @@ struct Pace {
 
 /// The maximum burst of first attempts for high-volume networks, in recipients.
 const HIGH_VOLUME_BURST: u32 = 100;
-/// How long each recipient counts towards `HIGH_VOLUME_BURST`.
+/// Once the burst is used up, one more recipient is permitted each time this has passed.
 const HIGH_VOLUME_STEP: Duration = Duration::from_mins(10);
 
 impl Pace {
@@ -340,6 +341,8 @@ impl Pace {
         usize::try_from(self.limit.remaining(self.limit.debt(self.arrival, self.now))).unwrap_or(usize::MAX)
     }
 
+    /// Counts a message to [`DailyQuota::recipients`] recipients, without checking that it is permitted. Not
+    /// in the database before [`Self::store`].
     fn count_message(&mut self) {
         (_, self.arrival) = self.limit.count(self.arrival, self.now);
         self.is_changed = true;

@@ -11,7 +11,7 @@ use uuid::Uuid;
 use super::encrypt::has_nothing_to_deliver;
 use super::flood::Flood;
 use super::submission_rows::{self, Filter, SUBMISSION, filter_condition, read_submission};
-use super::{Bind, Cell, FromRow, Row, Sql, bind_all, collation, form_definition, from_row, values};
+use super::{Bind, Cell, FromRow, Row, Sql, bind_all, collation_version, form_definition, from_row, values};
 use crate::store::error::StoreError;
 use crate::store::open;
 use crate::store::url::DatabaseUrl;
@@ -61,7 +61,7 @@ impl InboxReader {
 
     /// A warning if a PostgreSQL database may sort texts differently than when it was created.
     pub fn collation_warning(&self) -> Result<Option<String>, StoreError> {
-        collation::warning(&*self.sql)
+        collation_version::warning(&*self.sql)
     }
 }
 
