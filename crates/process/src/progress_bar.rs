@@ -109,11 +109,11 @@ fn show_state(bar: &ProgressBar, state: WorkState) {
     bar.tick();
 }
 
-/// How long something took: `12 ms`, `3.2 s` or `4 min 5 s`.
+/// How long something took, rounded down: `12 ms`, `3.2 s` or `4 min 5 s`.
 pub fn describe_duration(took: Duration) -> String {
     match took.as_secs() {
         0 => format!("{} ms", took.as_millis()),
-        1..60 => format!("{:.1} s", took.as_secs_f64()),
+        seconds @ 1..60 => format!("{seconds}.{} s", took.subsec_millis() / 100),
         seconds => format!("{} min {} s", seconds / 60, seconds % 60),
     }
 }
@@ -121,10 +121,12 @@ pub fn describe_duration(took: Duration) -> String {
 /// The size of a file: `36 KiB` (rounded up), `84.0 MiB` or `2.5 GiB`.
 #[expect(clippy::cast_precision_loss, reason = "one decimal place is shown")]
 pub fn describe_size(bytes: u64) -> String {
-    match bytes {
-        0..0x10_0000 => format!("{} KiB", bytes.div_ceil(1024)),
-        0x10_0000..0x4000_0000 => format!("{:.1} MiB", bytes as f64 / f64::from(1 << 20)),
-        _ => format!("{:.1} GiB", bytes as f64 / f64::from(1 << 30)),
+    let mebibytes = bytes as f64 / f64::from(1 << 20);
+    // A size that would be rounded to 1024 has the next unit.
+    match bytes.div_ceil(1024) {
+        kibibytes @ 0..1024 => format!("{kibibytes} KiB"),
+        _ if mebibytes < 1023.95 => format!("{mebibytes:.1} MiB"),
+        _ => format!("{:.1} GiB", mebibytes / 1024.0),
     }
 }
 
@@ -217,14 +219,25 @@ mod tests {
 
     #[test]
     fn durations_and_sizes_have_readable_units() {
-        for (millis, expected) in [(12, "12 ms"), (999, "999 ms"), (3249, "3.2 s"), (245_900, "4 min 5 s")] {
+        for (millis, expected) in [
+            (12, "12 ms"),
+            (999, "999 ms"),
+            (3249, "3.2 s"),
+            (59_960, "59.9 s"),
+            (60_000, "1 min 0 s"),
+            (245_900, "4 min 5 s"),
+        ] {
             assert_eq!(describe_duration(Duration::from_millis(millis)), expected);
         }
         for (bytes, expected) in [
             (0, "0 KiB"),
             (36_000, "36 KiB"),
+            (1023 << 10, "1023 KiB"),
+            ((1 << 20) - 1, "1.0 MiB"),
             (1 << 20, "1.0 MiB"),
             (88_080_384, "84.0 MiB"),
+            (1_073_689_395, "1023.9 MiB"),
+            ((1 << 30) - 1, "1.0 GiB"),
             (5 << 29, "2.5 GiB"),
         ] {
             assert_eq!(describe_size(bytes), expected);
