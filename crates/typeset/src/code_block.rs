@@ -170,7 +170,8 @@ impl CodeBlock {
             html.push_str(code);
             html.push('\n');
         } else {
-            code.split('\n').enumerate().for_each(|(at, line)| self.render_line(&mut html, at + 1, line));
+            let lines: Vec<&str> = code.split('\n').collect();
+            (1..=lines.len()).for_each(|number| self.render_line(&mut html, number, &lines));
         }
         html.push_str("</code></pre>\n");
         if self.title.is_some() {
@@ -179,15 +180,16 @@ impl CodeBlock {
         html
     }
 
-    /// Appends a line with its element. `ins` and `del` mark lines that the page's author added or removed;
-    /// the stylesheet adds `+` or `-`. A line that is marked as both gets `del`. The lines of a diff already
-    /// contain these signs, so they get neither.
-    fn render_line(&self, html: &mut String, number: usize, line: &str) {
+    /// Appends the line `number` of `lines` with its element. `ins` and `del` mark lines that the page's
+    /// author added or removed; the stylesheet adds `+` or `-`. A line that is marked as both gets `del`. The
+    /// lines of a diff already contain these signs, so they get neither.
+    fn render_line(&self, html: &mut String, number: usize, lines: &[&str]) {
+        let line = lines[number - 1];
         let is_in = |ranges: &[LineRange]| ranges.iter().any(|(from, to)| (*from..=*to).contains(&number));
         let mut class = String::from("line");
         let mut tag = "span";
         if self.is_diff() {
-            class.push_str(diff_class(line));
+            class.push_str(diff_class(lines, number - 1));
         } else if is_in(&self.deleted) {
             tag = "del";
         } else if is_in(&self.inserted) {
@@ -210,10 +212,18 @@ impl CodeBlock {
     }
 }
 
-/// The class of a line of a unified diff, with a leading space; empty for a context line. `line` is escaped
-/// HTML.
-fn diff_class(line: &str) -> &'static str {
-    let is_header = ["+++ ", "--- ", "diff ", "index ", "@@"].iter().any(|start| line.starts_with(start));
+/// The class of the line at index `at` of a unified diff, with a leading space; empty for a context line. The
+/// lines are escaped HTML. `---` and `+++` name files only on consecutive lines: a removed comment of SQL or
+/// Lua also begins with `--- `. Does not count the lines of hunks, because documentation shortens them.
+fn diff_class(lines: &[&str], at: usize) -> &'static str {
+    let line = lines[at];
+    let names_files = |first: usize| {
+        let begins = |at: usize, start: &str| lines.get(at).is_some_and(|line| line.starts_with(start));
+        begins(first, "--- ") && begins(first + 1, "+++ ")
+    };
+    let is_header = ["diff ", "index ", "@@"].iter().any(|start| line.starts_with(start))
+        || names_files(at)
+        || at > 0 && names_files(at - 1);
     match line.as_bytes().first() {
         _ if is_header => " c-meta",
         Some(b'+') => " c-inserted",
@@ -438,10 +448,18 @@ mod tests {
             "<ins class=\"line\" data-line=\"9\">a\n</ins><del class=\"line\" data-line=\"10\">b\n</del>"
         );
         assert_eq!(
-            render("diff", "--- a\n-b\n+c\n d"),
-            "<span class=\"line c-meta\">--- a\n</span><span class=\"line c-deleted\">-b\n</span>\
+            render("diff", "@@\n-b\n+c\n d"),
+            "<span class=\"line c-meta\">@@\n</span><span class=\"line c-deleted\">-b\n</span>\
              <span class=\"line c-inserted\">+c\n</span><span class=\"line\"> d\n</span>"
         );
+    }
+
+    #[test]
+    fn changed_lines_of_a_diff_may_begin_with_more_signs() {
+        let lines = ["--- a", "+++ b", "@@ -1 +1 @@", "--- c", "+-- d", "+++ e", " f", "--- a", "+++ b"];
+        let (meta, deleted, inserted) = (" c-meta", " c-deleted", " c-inserted");
+        let expected = [meta, meta, meta, deleted, inserted, inserted, "", meta, meta];
+        assert_eq!(std::array::from_fn(|at| diff_class(&lines, at)), expected);
     }
 
     #[test]
