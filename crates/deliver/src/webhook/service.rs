@@ -5,6 +5,7 @@
 //! Text from visitors stays plain text: no parse mode, no Markdown, no mentions, no link previews. Text that
 //! a service would refuse is shortened, and the last line names the command that shows the whole submission.
 
+use std::borrow::Cow;
 use std::time::Duration;
 
 use http::StatusCode;
@@ -173,7 +174,9 @@ fn telegram_outcome(response: &FetchResponse, now: Timestamp) -> Outcome {
     let said: Value = serde_json::from_slice(&response.body).unwrap_or_default();
     let parameter = |name: &str| said["parameters"][name].as_i64();
     let outcome = if response.status.is_success() && said["ok"] == false {
-        Outcome::failed(Cause::Unclear, answer::excerpt_of(&said["description"].to_string()))
+        let description = said["description"].as_str().map(Cow::from);
+        let words = description.unwrap_or_else(|| String::from_utf8_lossy(&response.body));
+        Outcome::failed(Cause::Unclear, answer::excerpt_of(&words))
     } else {
         answer::outcome(response, now)
     };

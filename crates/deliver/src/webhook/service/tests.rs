@@ -127,7 +127,6 @@ fn a_telegram_error_says_when_to_retry_and_where() {
             None,
         ),
         (401, r#"{"ok":false,"description":"Unauthorized"}"#, Cause::Unclear, "Unauthorized", None),
-        (200, r#"{"ok":false,"description":"Later"}"#, Cause::Unclear, "Later", None),
         (429, r#"{"parameters":{"retry_after":99999999999}}"#, Cause::Deferred, "429", Some(86_400)),
         (429, r#"{"parameters":{"retry_after":-1}}"#, Cause::Deferred, "429", None),
         (502, "<html>", Cause::Unclear, "502 Bad Gateway", None),
@@ -139,6 +138,13 @@ fn a_telegram_error_says_when_to_retry_and_where() {
         assert!(failure.answer.contains(text), "{}", failure.answer);
         let expected = (cause, retry_after.map(Duration::from_secs));
         assert_eq!((failure.cause, failure.retry_after), expected, "{status} {body}");
+    }
+    for (body, text) in [
+        (r#"{"ok":false,"description":"Say \"later\""}"#, r#"Say "later""#),
+        (r#"{"ok":false,"error_code":500}"#, r#"{"ok":false,"error_code":500}"#),
+    ] {
+        let outcome = telegram.outcome(&response(200, body), Timestamp::UNIX_EPOCH);
+        assert_eq!(outcome, Outcome::failed(Cause::Unclear, text.to_owned()));
     }
     for body in [r#"{"ok":true,"result":{}}"#, ""] {
         let outcome = telegram.outcome(&response(200, body), Timestamp::UNIX_EPOCH);
