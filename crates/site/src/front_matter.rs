@@ -349,7 +349,7 @@ impl FrontMatterReader<'_> {
     }
 
     /// A whole number, also from text or a number with decimal places, which are cut off, as in Hugo. `None`
-    /// if it is missing or `false`, or invalid, which is reported.
+    /// if it is missing or `false`, or if it is invalid or too large, which is reported.
     fn read_number(&mut self, names: &[&'static str]) -> Option<i64> {
         let parse = |value: &Value| {
             let number = match value {
@@ -358,8 +358,8 @@ impl FrontMatterReader<'_> {
                 Value::Number(number) => number.to_string(),
                 _ => return None,
             };
-            let whole = number.parse::<f64>().ok().and_then(|_| number.split('.').next()?.parse().ok());
-            whole.map(Some)
+            let without_decimals = || format!("{:.0}", number.parse::<f64>().ok()?.trunc()).parse().ok();
+            number.parse().ok().or_else(without_decimals).map(Some)
         };
         self.read_value(names, "a whole number", parse).flatten()
     }
@@ -770,6 +770,8 @@ mod tests {
             ("weight: '10'\nnav: 2.0", Some(2), Some(10)),
             ("weight: 2.5\nnav: false", None, Some(2)),
             ("weight: -3", None, Some(-3)),
+            ("weight: '1.5e3'\nnav: 1.5e16", Some(15_000_000_000_000_000), Some(1500)),
+            ("weight: 1.5e-7\nnav: '9007199254740993'", Some(9_007_199_254_740_993), Some(0)),
         ] {
             let page = read(matter);
             assert_eq!((page.nav, page.weight), (nav, weight), "{matter}");
@@ -829,6 +831,7 @@ mod tests {
             ("section: docs", Severity::Warning),
             ("nav: true", Severity::Warning),
             ("weight: heavy", Severity::Warning),
+            ("weight: 1.5e300", Severity::Warning),
             ("tags: [a, [b]]", Severity::Warning),
             ("image: {alt: A crane}", Severity::Warning),
             ("description: [a, b]", Severity::Warning),
