@@ -171,18 +171,27 @@ pub fn remove<'a>(body: &'a str, options: &Options<'_>) -> Uncommented<'a> {
 pub fn without_html_comments(html: &str, is_block: bool) -> String {
     let mut text = String::with_capacity(html.len());
     let mut rest = html;
-    while let Some((before, comment)) = rest.split_once("<!--")
-        && let Some((_, after)) = comment.split_once("-->")
+    while let Some(start) = rest.find("<!--")
+        && let Some(length) = html_comment_length(&rest[start..])
     {
-        text.push_str(before);
+        text.push_str(&rest[..start]);
         text.push_str(if is_block { "<!-- -->" } else { "" });
-        rest = after;
+        rest = &rest[start + length..];
     }
     text + rest
 }
 
-/// The body without comments, HTML comments, and lines with link definitions that may be comments. Removes
-/// the last two also in code.
+/// The length of the HTML comment at the beginning of `html`, which ends in `-->` or `--!>` as in browsers.
+/// Its first dashes can be those of its end, as in `<!-->`. `None` if it has no end.
+pub fn html_comment_length(html: &str) -> Option<usize> {
+    let is_end = |at: &usize| {
+        html[2..*at].ends_with("--") || html.get(4..*at).is_some_and(|text| text.ends_with("--!"))
+    };
+    memchr::memchr_iter(b'>', html.as_bytes()).find(is_end).map(|at| at + 1)
+}
+
+/// The body without comments, and, also in code, without HTML comments and lines with link definitions that
+/// may be comments.
 pub fn remove_all(body: &str, options: &Options<'_>) -> String {
     let text = without_html_comments(&remove(body, options).body, false);
     let is_comment = |line: &&str| {
@@ -509,6 +518,23 @@ mod tests {
         ] {
             check(body, expected, lines);
         }
+    }
+
+    #[test]
+    fn html_comments_end_where_browsers_end_them() {
+        for (html, expected) in [
+            ("<!-- a -->b", "b"),
+            ("<!-->a<!-- b -->", "a"),
+            ("<!--->a<!-- b -->", "a"),
+            ("<!-- a --!>b<!-- c -->", "b"),
+            ("<!--!>a-->b", "b"),
+            ("<!-- > a->-- >-->b", "b"),
+            ("a<!-- b", "a<!-- b"),
+            ("a<!--", "a<!--"),
+        ] {
+            assert_eq!(without_html_comments(html, false), expected, "{html}");
+        }
+        assert_eq!(without_html_comments("<!--> a <!-- b -->", true), "<!-- --> a <!-- -->");
     }
 
     #[test]

@@ -5,6 +5,8 @@ use std::ops::Range;
 use memchr::{memchr, memchr3};
 use serde::Serialize;
 
+use frontdesk_markdown::comments::html_comment_length;
+
 const LINKS: [&str; 4] = ["href", "src", "poster", "srcset"];
 
 /// Replaces the links in `href`, `src` and `poster`, and each URL in `srcset`. `replace` receives the link as
@@ -97,8 +99,8 @@ pub(super) fn attributes(html: &str) -> impl Iterator<Item = (&str, Range<usize>
             if !in_tag {
                 at += memchr(b'<', rest.as_bytes())?;
                 let tag = &html[at..];
-                if let Some(comment) = tag.strip_prefix("<!--") {
-                    at += 4 + comment.find("-->")?;
+                if tag.starts_with("<!--") {
+                    at += html_comment_length(tag)?;
                 } else {
                     at += 1;
                     in_tag = tag[1..].starts_with(|c: char| c.is_ascii_alphabetic());
@@ -181,6 +183,7 @@ mod tests {
                 "<!-- <a href=\"/x/\"> --><p data-href=\"/x/\">",
                 "<!-- <a href=\"/x/\"> --><p data-href=\"/x/\">",
             ),
+            ("<!--><a href=\"/x/\"><!-- -->", "<!--><a href=\"[/x/]\"><!-- -->"),
             ("a < b href=\"/x/\"", "a < b href=\"/x/\""),
             ("<a href=\"/x/", "<a href=\"/x/"),
         ] {

@@ -7,6 +7,7 @@ use memchr::memchr;
 
 use super::words::{WordHash, for_each_word};
 use crate::html::{fragment_names, tag_length};
+use frontdesk_markdown::comments::html_comment_length;
 use frontdesk_process::hash_maps::HashSet;
 
 /// The text of a page, divided at its headings.
@@ -148,8 +149,8 @@ impl TextReader {
     /// Reads a tag or a comment at the beginning of `html`, with the content of a hidden element. A heading
     /// with an anchor begins a new part. A `<` that begins neither is text. Returns the rest.
     fn read_markup<'a>(&mut self, html: &'a str) -> &'a str {
-        if let Some(comment) = html.strip_prefix("<!--") {
-            return comment.split_once("-->").map_or("", |(_, after)| after);
+        if html.starts_with("<!--") {
+            return html_comment_length(html).map_or("", |length| &html[length..]);
         }
         let name = html[1..].trim_start_matches('/').as_bytes();
         let name = &name[..name.iter().take_while(|byte| byte.is_ascii_alphanumeric()).count()];
@@ -283,7 +284,7 @@ mod tests {
 
     #[test]
     fn a_page_is_divided_at_its_headings() {
-        let html = "<p>One <b>tw</b>o &amp; &lt;three&gt;</p><!-- no --><h2 id=\"a&amp;b\"><a class=\"anchor\" \
+        let html = "<p>One <b>tw</b>o &amp; &lt;three&gt;</p><!-- no --><!--><h2 id=\"a&amp;b\"><a class=\"anchor\" \
                     href=\"#a\" title=\"x > y\"></a>A <code>b</code></h2><p>Four</p><p>five &#252; &unknown; a < b</p>\
                     <script>no()</script><h5 id=\"no\">six</h5><h3>No id</h3><h2 id=\"c\">C</h2>";
         let part = |anchor, heading, text| TextPart { anchor, heading, text };
