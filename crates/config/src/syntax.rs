@@ -61,11 +61,12 @@ impl SourceLines<'_> {
         self.0.get(number - 1).copied().unwrap_or_default().trim()
     }
 
-    /// The part of a line that names a table or a key: `[operator]` or `title`.
+    /// The part of a line that names a table or a key: `[operator]`, `[[channel]]` or `title`.
     fn name(&self, number: usize) -> &str {
         let line = self.line(number);
-        match line.find(']') {
-            Some(end) if line.starts_with('[') => line[..=end].trim_end(),
+        let closing = if line.starts_with("[[") { "]]" } else { "]" };
+        match line.find(closing) {
+            Some(end) if line.starts_with('[') => &line[..end + closing.len()],
             _ => line.split('=').next().unwrap_or_default().trim_end(),
         }
     }
@@ -84,8 +85,16 @@ impl SourceLines<'_> {
         }
         let name = self.name(number);
         let start = if is_header { 1 } else { header.unwrap_or(1) };
-        let first = (start..number).find(|number| self.name(*number) == name);
+        let key = |number| self.name(number).trim_matches(['[', ']', ' ', '\t']);
+        let is_table = |number| self.line(number).starts_with('[');
+        let is_list = |number| self.line(number).starts_with("[[");
+        let is_same = |other: &usize| is_table(*other) == is_header && key(*other) == key(number);
+        let first = (start..number).find(is_same);
         let (at, hint) = match first {
+            Some(line) if is_list(line) != is_list(number) => (
+                format!(" at line {line} as `{}`", self.name(line)),
+                "for a list, write both with `[[` and `]]`; otherwise remove one of the two",
+            ),
             Some(line) => (format!(" at line {line}"), "change it there, and remove this one"),
             None => (" above".to_owned(), "it may be written there as `table.key`; remove one of the two"),
         };
@@ -138,6 +147,12 @@ mod tests {
             (
                 "title = \"A\"\ntitle = \"B\"\n",
                 &["7: `title` is already defined at line 6\n    hint: change it there, and remove this one"],
+            ),
+            (
+                "[ redirects ]\n[[redirects]] # [ours]\n",
+                &[
+                    "7: `[[redirects]]` is already defined at line 6 as `[ redirects ]`\n    hint: for a list, write both with `[[` and `]]`; otherwise remove one of the two",
+                ],
             ),
             ("title = Kelp & Kiln # ours\n", &["6: text must be in quotes\n    hint: write `title = \"…\"`"]),
             ("tagline = “2 Kelps”\n", &["6: text must be in quotes\n    hint: write `tagline = \"…\"`"]),
