@@ -12,6 +12,7 @@ use serde::Deserialize;
 
 use super::fault::LexiconFault;
 use super::features::{self, FeatureId, FeatureKind, FeatureSet, Shape};
+use super::phrase_weights::PhrasesOfWord;
 use super::tokenizer::{PREFIX_LENGTHS, Token, Tokenizer, Word, extend_hash};
 
 /// The names and contents of the built-in files with phrases, one for each language.
@@ -618,13 +619,15 @@ impl Words<'_> {
     }
 
     /// Ends the text, and returns the sum of the weights of the phrases found, by feature, at most
-    /// [`FULL_WEIGHT`]. Each phrase counts once, and only if the text may be in its language.
+    /// [`FULL_WEIGHT`]. Each phrase counts once, and only if the text may be in its language. Of phrases of
+    /// different languages that begin with the same word, only those of one language count.
     pub fn weigh_phrases(&mut self) -> Vec<u8> {
         self.end_sentence();
         let lexicon = self.lexicon;
         let languages = self.languages();
         let mut found = vec![0u64; lexicon.phrases.len().div_ceil(64)];
         let mut weights = vec![0; lexicon.features.len()];
+        let mut begun = vec![PhrasesOfWord::default(); lexicon.features.len()];
         for (at, id) in self.ids.iter().enumerate() {
             if matches!(*id, UNKNOWN | BREAK) {
                 continue;
@@ -647,8 +650,9 @@ impl Words<'_> {
                     && begins_with_steps(&lexicon.steps.get(number)[1..], &lexicon.others, following)
                 {
                     found[place] |= bit;
+                    let added = begun[phrase.feature].add(at, phrase.languages, phrase.weight);
                     let weight: &mut u8 = &mut weights[phrase.feature];
-                    *weight = FULL_WEIGHT.min(*weight + phrase.weight);
+                    *weight = FULL_WEIGHT.min(weight.saturating_add(added));
                 }
             }
         }
@@ -721,6 +725,29 @@ says = "asks for a call"
             }
         }
         words
+    }
+
+    #[test]
+    fn a_word_in_the_files_of_several_languages_counts_once() {
+        let mut builder = Builder::new(FeatureSet::parse([FEATURES_OF_TESTS]).unwrap());
+        for file in [
+            "common = 'the of and'\n[phrases]\ntopic-money = ['bitcoin', 'gold =1', 'gold coin =1']",
+            "common = 'der und von'\n[phrases]\ntopic-money = ['bitcoin* =3', 'gold =1']\ncall = ['bitcoin =1']",
+            "common = 'le la et'\n[phrases]\ntopic-money = ['bitcoin', 'or']",
+        ] {
+            builder.add_file(file).unwrap();
+        }
+        let lexicon = Lexicon(OnceLock::from(builder.build()));
+        for (text, weights) in [
+            ("Bitcoin?", [1, 3]),
+            ("The price of gold and bitcoin", [0, 3]),
+            ("Bitcoin, or", [1, 4]),
+            ("gold", [0, 1]),
+            ("gold coin", [0, 2]),
+            ("gold, gold coin", [0, 2]),
+        ] {
+            assert_eq!(weigh(&lexicon, text), weights, "{text}");
+        }
     }
 
     #[test]

@@ -18,6 +18,7 @@ pub mod learned;
 mod lexicon;
 mod offer;
 mod origin;
+mod phrase_weights;
 mod repeats;
 mod site_profile;
 #[cfg(test)]
