@@ -258,16 +258,15 @@ impl Config {
     }
 
     /// Fills in the base URL and what depends on it: the target of redirects to HTTPS, the site's origin,
-    /// links in mails, and the canary's target. Also gives the canary all forms. The base URL is `base_url`,
-    /// or else that of the first ACME domain, or else of the address `listening_on`, which defaults to the
-    /// first configured TCP address. 127.0.0.1 stands for an address on all interfaces.
+    /// links in mails, and the canary's target. Also gives the canary all forms. Without [`Self::base_url`],
+    /// it is that of the address `listening_on`, which defaults to the first configured TCP address.
+    /// 127.0.0.1 stands for an address on all interfaces.
     #[must_use]
     pub fn with_base_url(mut self, listening_on: Option<SocketAddr>) -> Self {
         let is_secure = self.web.http.tls.source.is_some();
         let listen = if is_secure { &self.tls_listen } else { &self.listen };
         let address = listening_on.or_else(|| listen.iter().find_map(Address::tcp));
         let address = reachable(address.unwrap_or_else(|| (Ipv4Addr::LOCALHOST, 8080).into()));
-        self.base_url = self.base_url.or_else(|| tls::acme_base_url(&self.web.http.tls));
         let scheme = if is_secure { "https" } else { "http" };
         let base_url = self.base_url.clone().unwrap_or_else(|| format!("{scheme}://{address}"));
         tls::complete_redirect(&mut self.web.http.tls, &base_url, address);

@@ -22,7 +22,7 @@ use frontdesk_deliver::{ChannelOptions, TransportOptions};
 use frontdesk_desk::DeskOptions;
 use frontdesk_forms::FormSet;
 use frontdesk_http::Address;
-use frontdesk_http::tls::{CertificateSource, Hsts};
+use frontdesk_http::tls::{CertificateSource, Hsts, TlsOptions};
 use frontdesk_inbox::intake::IntakeOptions;
 use frontdesk_inbox::store::{DatabaseUrl, StoreOptions};
 use frontdesk_inbox::submission::delivery::Route;
@@ -92,9 +92,8 @@ impl Config {
         pages.signals = content_signals::read(r);
         pages.words = words::read(r);
         let channels = channel::read(r, &pages, &form_set);
-        let base_url = Some(base_url).filter(|url| !url.is_empty()).or_else(|| tls::acme_base_url(&tls));
-        let site = PagesOptions { base_url: base_url.clone().unwrap_or_default(), ..pages.clone() };
-        let visitor_channels = visitor_mails::read_channels(r, &form_values.visitor, &channels, &site);
+        let base_url = set_base_url(&mut pages, base_url, &tls);
+        let visitor_channels = visitor_mails::read_channels(r, &form_values.visitor, &channels, &pages);
 
         pages.confirming = form_values.visitor.confirming().collect();
         set_forms(&mut pages, form_set, web.forms.html_posts);
@@ -314,6 +313,14 @@ fn complete_desk_options(
 fn shown_quotas(limits: &LimitValues) -> Option<(u32, u32)> {
     let quota = limits.requests.source;
     limits.requests.enabled.then_some((quota.per_minute, quota.per_hour))
+}
+
+/// Sets the base URL of `pages`, and returns it: the configured one, or else that of the first ACME domain.
+/// `None` if neither is known; then [`Config::with_base_url`] sets it when the server listens.
+fn set_base_url(pages: &mut PagesOptions, configured: String, tls: &TlsOptions) -> Option<String> {
+    let base_url = Some(configured).filter(|url| !url.is_empty()).or_else(|| tls::acme_base_url(tls));
+    pages.base_url = base_url.clone().unwrap_or_default();
+    base_url
 }
 
 /// Sets the forms, whether HTML pages may send them, and the paths and links that are derived from them.
