@@ -115,9 +115,9 @@ pub(super) enum InboxCommand {
     /// Deliver submissions to configured channels that have not received them, such as those received before
     /// a channel existed
     Deliver(DeliverOptions),
-    /// Call submissions spam: hold them unless they are delivered, and teach screening
+    /// Mark submissions as spam: hold them unless they are delivered, and teach screening
     Spam(SubmissionIds),
-    /// Call submissions honest: release those that are held as spam, and teach screening
+    /// Mark submissions as not spam: release those that are held as spam, and teach screening
     Ham(SubmissionIds),
     /// Mark submissions as done, so that lists of open ones leave them out, or as open again
     Done {

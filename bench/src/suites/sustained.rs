@@ -77,7 +77,7 @@ pub fn run(bench: &Bench) -> Result<Section> {
     let rows = [
         row("yardstick (log, append), a minute", &raw),
         row("frontdesk, a minute", &sustained),
-        row("frontdesk, processing on both cores", &beside),
+        row("frontdesk, on both cores", &beside),
         row("frontdesk, with a backlog", &drained),
     ];
     let columns = [

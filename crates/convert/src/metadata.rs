@@ -315,9 +315,9 @@ fn item_around(dom: &Dom, property: NodeId) -> Option<NodeId> {
 const ITEM_PUBLISHED: &str = "datePublished in the text";
 const ITEM_MODIFIED: &str = "dateModified in the text";
 
-/// The date that a `<time>` with a `datetime` gives to the page, with its name: as microdata of an article, a
-/// page or no item, or with a class of microformats in an `h-entry`. `None` beside the content, and in parts
-/// such as comments.
+/// The name ([`ITEM_PUBLISHED`] or [`ITEM_MODIFIED`]) and the date that a `<time>` with a `datetime` gives to
+/// the page: as microdata of an article, a page or no item, or with a class of microformats in an `h-entry`.
+/// `None` beside the content, and in parts such as comments.
 fn date_of_item(dom: &Dom, id: NodeId) -> Option<(String, String)> {
     let date = dom.first_attribute(id, &["datetime"]).filter(|_| dom.name(id) == "time")?;
     let is_entry = || dom.ancestors(id).any(|a| dom.has_class(a, "h-entry"));

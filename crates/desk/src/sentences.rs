@@ -149,7 +149,7 @@ fn describe_reply(receiver: Receiver, code: u16, answer: &str) -> String {
         401 | 403 | 407 => format!("The {name} denied access."),
         404 => format!("The {name} was not found at its address."),
         410 => format!("The {name} no longer exists."),
-        429 => format!("The {name} asks to wait, because it gets too many messages."),
+        429 => format!("The {name} asks this server to wait, because it gets too many messages."),
         400..=499 => format!("The {name} refused it."),
         _ => format!("The {name} has a problem of its own."),
     }
@@ -345,7 +345,7 @@ mod tests {
             (
                 Webhook,
                 "429 Too Many Requests",
-                "The receiver asks to wait, because it gets too many messages.",
+                "The receiver asks this server to wait, because it gets too many messages.",
             ),
             (Webhook, "500 Internal Server Error", "The receiver has a problem of its own."),
             (

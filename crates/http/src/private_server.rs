@@ -282,7 +282,7 @@ async fn respond<H: Handler>(
     })
 }
 
-/// A response body. Only a stream can have a guard, which keeps its connection open at a limit.
+/// A response body. A stream can have a guard that keeps its connection when others are closed at a limit.
 struct BusyBody<B> {
     body: B,
     _answering: Option<Answering>,

@@ -165,7 +165,7 @@ pub(super) const TOOLS: [ToolSpec; 16] = [
     },
     ToolSpec {
         name: "spam",
-        title: "Call submissions spam",
+        title: "Mark submissions as spam",
         description: "Marks submissions as spam, holds them unless they are delivered, and teaches screening. `ham` reverses it.",
         required: &["ids"],
         parameters: || ids_and(None),
@@ -174,8 +174,8 @@ pub(super) const TOOLS: [ToolSpec; 16] = [
     },
     ToolSpec {
         name: "ham",
-        title: "Call submissions honest",
-        description: "Removes the mark of spam, releases submissions that it or screening holds, and teaches screening. `spam` reverses it, except for messages that were delivered.",
+        title: "Mark submissions as not spam",
+        description: "Removes the spam mark, releases submissions that it or screening holds, and teaches screening. `spam` reverses this, except for messages that were delivered.",
         required: &["ids"],
         parameters: || ids_and(None),
         hints: ToolHints { is_destructive: true, is_idempotent: false, is_open_world: true, ..CHANGE },

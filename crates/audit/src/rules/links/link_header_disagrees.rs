@@ -40,7 +40,9 @@ fn check(survey: &Survey, findings: &mut Findings) {
         {
             findings.report(
                 &[&page.html],
-                format!("`Link` names {field} as the page's Markdown, but `<link>` names {head}: name one"),
+                format!(
+                    "`Link` names {field} as the page's Markdown, but `<link>` names {head}: name the same"
+                ),
             );
         }
     }

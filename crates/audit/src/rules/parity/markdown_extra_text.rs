@@ -108,8 +108,8 @@ fn is_notice(text: &str) -> bool {
     (text.contains("llms.txt") || text.contains(".md")) && !has_phrase(text, &INSTRUCTIONS)
 }
 
-/// Whether a text that is no notice directs an agent: it has a phrase of [`INSTRUCTIONS`], is headed
-/// “instructions for” its readers, or has words of both [`READERS`] and [`ORDERS`].
+/// Whether a text directs an agent: it has a phrase of [`INSTRUCTIONS`], the words “instructions for”, or
+/// words of both [`READERS`] and [`ORDERS`]. May also be true for a notice ([`is_notice`]).
 fn is_instruction(text: &str) -> bool {
     let words = words(text);
     let has = |names: &[&str]| words.iter().any(|word| names.contains(&&**word));
