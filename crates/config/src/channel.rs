@@ -196,7 +196,7 @@ fn read_smtp(r: &mut Reader<'_>, site: &PagesOptions, forms: &ChannelForms) -> O
     Some(SmtpOptions { host, port, tls, login, helo, addresses, extra_roots, deadlines })
 }
 
-/// Warns about port 465 with STARTTLS, and about the ports 25 and 587 with implicit TLS.
+/// Warns about port 465 with STARTTLS, and about ports 25 and 587 with implicit TLS.
 fn warn_about_port(r: &mut Reader<'_>, tls: SmtpTls, port: u16) {
     r.warn_if(
         tls == SmtpTls::StartTls && port == 465,

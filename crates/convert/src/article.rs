@@ -7,10 +7,10 @@ use std::collections::HashMap;
 use super::clean;
 use super::dom::{DOCUMENT, Dom, NodeId, Tag, clip};
 use super::main_content::move_heading_into;
-use super::measure::{Measures, measure_elements};
 use super::metadata::read_structured_data;
 use super::omission_rule::Rule;
 use super::parse::parse;
+use super::text_measure::{Measures, measure_elements};
 
 /// Properties of a page's content, which the page declares with the schema.org vocabulary.
 #[derive(Default)]

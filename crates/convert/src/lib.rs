@@ -50,7 +50,6 @@ mod markdown_source;
 mod marked_tables;
 mod math;
 mod mathml;
-mod measure;
 mod media;
 mod metadata;
 mod never_shown;
@@ -67,6 +66,7 @@ mod spacing;
 mod table;
 mod tag_scan;
 mod templates;
+mod text_measure;
 mod titles;
 mod writer;
 

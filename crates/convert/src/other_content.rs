@@ -1,7 +1,7 @@
 //! Decides whether a page without a main region has content outside of the only element that looks like one.
 
 use super::dom::{Dom, NodeId, Tag};
-use super::measure::measure_elements;
+use super::text_measure::measure_elements;
 use std::collections::HashSet;
 
 /// Whether `region` is only a part of the content below `body`: outside of it is text of at least a tenth of

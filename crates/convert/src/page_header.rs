@@ -2,8 +2,8 @@
 //! the introduction beside it.
 
 use super::dom::{Dom, NodeId, Tag};
-use super::measure::{Measures, measure_elements};
 use super::spacing::shown_text;
+use super::text_measure::{Measures, measure_elements};
 use super::titles::Titles;
 use std::collections::HashSet;
 

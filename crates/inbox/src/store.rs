@@ -8,6 +8,7 @@
 //! has opened: until a file of the same inbox is back, it is unhealthy.
 
 mod canary_token;
+mod database_url;
 mod error;
 pub(crate) mod ids;
 pub(crate) mod keyed_hash;
@@ -20,7 +21,6 @@ pub(crate) mod sql;
 pub(crate) mod sqlite;
 #[cfg(test)]
 mod test_recorder;
-mod url;
 mod write_queue;
 mod writer;
 
@@ -35,6 +35,7 @@ use uuid::Uuid;
 
 use crate::submission::delivery::{Choose, ClaimRequest, Claims, Lease, Route};
 pub use canary_token::CanaryKey;
+pub use database_url::DatabaseUrl;
 pub use error::StoreError;
 use frontdesk_limits::source::RefusedRequests;
 pub use frontdesk_postgres::Server;
@@ -75,7 +76,6 @@ pub use sql::submission_rows::{Filter, day, day_number};
 pub use sql::transaction::Transaction;
 pub use sql::visitor_mail::{MailFate, MailRequest};
 pub use sqlite::backup::{Backup, BackupError, Restored, backup, replaced_by_restores, restore, verify};
-pub use url::DatabaseUrl;
 pub use writer::Events;
 use writer::Writer;
 

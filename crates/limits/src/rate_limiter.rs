@@ -5,8 +5,8 @@
 //! allowed, so that a Redis outage does not reset the quotas.
 
 mod local_pool;
-mod options;
 mod redis;
+mod redis_options;
 mod script;
 
 use std::time::Instant;

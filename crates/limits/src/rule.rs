@@ -30,7 +30,7 @@ impl LimitRule {
         }
     }
 
-    /// Requests per minute and per hour, for the source and for the network.
+    /// The quotas of the source, and then those of the network: requests per minute and per hour.
     pub fn quotas(&self) -> [[u32; 2]; 2] {
         [self.source, self.network].map(|windows| windows.map(|window| window.quota))
     }

@@ -152,6 +152,7 @@ impl Sketch {
         self.table.cells[cells].iter().filter(|cell| unpack(**cell, &self.windows, now) != [0; 2]).count()
     }
 
+    /// Calls `f` for each window, with its quota and the debt of the entry in it, in ticks.
     fn map_windows<T>(&self, entry: &SketchEntry, f: impl Fn(&WindowQuota, u32) -> T) -> [T; 2] {
         [f(&self.windows[0], entry.debts[0]), f(&self.windows[1], entry.debts[1])]
     }

@@ -47,7 +47,7 @@ use super::options::{BuildOptions, PageForm, PagesOptions};
 use super::path::encode;
 use super::path_registry::PathRegistry;
 use super::redirects::MAX_HOPS;
-use super::rules::build_urls::{not_found_folder, redirect_names, twin_names};
+use super::rules::page_paths::{not_found_folder, redirect_names, twin_names};
 use super::rules::robots_rules::RobotsRules;
 use super::rules::rule_files::read_rules;
 use super::rules::{HeaderRule, RedirectRule, RuleList, RulesDialect, headers_for, parse_redirects};

@@ -6,8 +6,8 @@
 //! not.
 
 pub mod build_policy;
-pub mod build_urls;
 pub mod content_origins;
+pub mod page_paths;
 pub mod path;
 mod pattern;
 pub mod rewrite_headers;

@@ -5,7 +5,7 @@ use std::os::unix::fs::MetadataExt as _;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use super::url::DatabaseUrl;
+use super::database_url::DatabaseUrl;
 use frontdesk_postgres::Server;
 
 /// Why an operation on the store failed. No variant contains visitors' data.

@@ -17,11 +17,11 @@ use std::path::Path;
 use std::thread::sleep;
 use std::time::Duration;
 
+use super::database_url::DatabaseUrl;
 use super::error::StoreError;
 use super::postgres::connection::PgConnection;
 use super::postgres::maintenance_lease::MaintenanceLease;
 use super::sqlite::files::with_suffix;
-use super::url::DatabaseUrl;
 
 /// How often a locked file is tried, and the pause between the tries: [`Lock::is_held_elsewhere`] holds a
 /// lock for less than that.

@@ -12,10 +12,10 @@ use std::time::{Duration, Instant};
 
 use tokio::sync::Notify;
 
+use super::database_url::DatabaseUrl;
 use super::postgres::BRIEF;
 use super::postgres::connection::PgConnection;
 use super::sql::Sql;
-use super::url::DatabaseUrl;
 use frontdesk_postgres::{OnNotification, Server};
 use frontdesk_process::file_signal::FileSignalListener;
 use frontdesk_process::panics;

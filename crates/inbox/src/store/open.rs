@@ -2,12 +2,12 @@
 
 use std::time::Duration;
 
+use super::database_url::DatabaseUrl;
 use super::error::StoreError;
 use super::keyed_hash::Secret;
 use super::lock::Lock;
 use super::sql::Sql;
 use super::sqlite::files::create_folder;
-use super::url::DatabaseUrl;
 use super::{postgres, sqlite};
 
 /// How long a statement waits for a lock on a SQLite file while an inbox is being copied.

@@ -14,10 +14,10 @@ use std::time::{Duration, Instant};
 use connection::{ConnectionOptions, PgConnection};
 use registration::{Registration, end_all};
 
+use super::database_url::DatabaseUrl;
 use super::error::StoreError;
 use super::keyed_hash::Secret;
 use super::sql::{Sql, collation_version, values};
-use super::url::DatabaseUrl;
 use frontdesk_postgres::Server;
 
 /// The SQL script that creates the tables of a new inbox.

@@ -21,6 +21,7 @@ use rusqlite::{Connection, ErrorCode, OpenFlags, TransactionBehavior, ffi, param
 use uuid::Uuid;
 
 use self::files::DatabaseFiles;
+use super::database_url::DatabaseUrl;
 use super::error::StoreError;
 use super::ids::Ids;
 use super::keyed_hash::Secret;
@@ -31,7 +32,6 @@ use super::sql::transaction::{self, Apply, Change, Transaction};
 use super::sql::{Cell, Dialect, Row, Sql, TOUCH, Value};
 #[cfg(test)]
 use super::test_recorder as recorder;
-use super::url::DatabaseUrl;
 use frontdesk_process::file_signal;
 
 /// The SQL script that creates the tables of a new inbox.

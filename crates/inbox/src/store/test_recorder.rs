@@ -4,8 +4,8 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::sync::{Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
+use crate::store::database_url::DatabaseUrl;
 use crate::store::sql::{Cell, Value};
-use crate::store::url::DatabaseUrl;
 
 /// The executions of each statement, keyed by the text of the statement.
 pub(super) type Recorded = BTreeMap<String, Executions>;

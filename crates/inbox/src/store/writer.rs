@@ -8,6 +8,7 @@ use std::thread::{self, JoinHandle};
 use tokio::sync::{Notify, watch};
 use uuid::Uuid;
 
+use super::database_url::DatabaseUrl;
 use super::error::StoreError;
 use super::ids::Ids;
 use super::keyed_hash::Secret;
@@ -15,7 +16,6 @@ use super::sql::intake::{Accepting, UnresolvedCommit};
 use super::sql::transaction::Change;
 use super::sqlite::files::create_folder;
 use super::sqlite::wal_copier::Copier;
-use super::url::DatabaseUrl;
 use super::write_queue::{WriteQueue, answer_callers};
 use super::{postgres, sqlite};
 use frontdesk_process::panics;

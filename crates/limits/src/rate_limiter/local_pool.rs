@@ -11,7 +11,7 @@ use redis::aio::MultiplexedConnection;
 use tokio::runtime::{Handle, Id};
 use tokio::time::timeout;
 
-use super::options::{CONNECT_TIMEOUT, RedisOptions};
+use super::redis_options::{CONNECT_TIMEOUT, RedisOptions};
 
 /// A thread that makes two calls within this time gets its own connection.
 const FREQUENT_WITHIN: Duration = Duration::from_millis(500);

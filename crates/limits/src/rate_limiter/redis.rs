@@ -23,7 +23,7 @@ use tokio::time::error::Elapsed;
 use tokio::time::timeout;
 
 use super::local_pool::LocalPool;
-use super::options::{CONNECT_TIMEOUT, RedisOptions};
+use super::redis_options::{CONNECT_TIMEOUT, RedisOptions};
 use super::script::{self, Keys, Operation, Request, SCRIPT};
 use crate::rule::{LimitRule, ScriptReply};
 use crate::source::Source;

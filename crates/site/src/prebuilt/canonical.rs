@@ -8,7 +8,7 @@ use http::Uri;
 use super::conversion::Conversion;
 use super::html_pages::HtmlPage;
 use crate::path;
-use crate::rules::build_urls::not_found_folder;
+use crate::rules::page_paths::not_found_folder;
 
 /// For each page, the URL of the page that it names as canonical; `None` if it names itself or none, or if
 /// the URL is ignored. A page that names none, or a URL that leads to no page, and whose file is a symbolic

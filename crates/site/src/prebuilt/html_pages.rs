@@ -11,7 +11,7 @@ use crate::html::attributes;
 use crate::options::{BuildOptions, PagesOptions};
 use crate::path::encode;
 use crate::rules::build_policy::content_security_policy;
-use crate::rules::build_urls::{is_shell, page_path};
+use crate::rules::page_paths::{is_shell, page_path};
 use crate::site_files::BuildFile;
 use frontdesk_forms::FormSet;
 use frontdesk_process::page_spill::PageSpill;

@@ -6,9 +6,9 @@
 use std::borrow::Cow;
 
 use super::{Bind, Cell, Row, Sql, Value, placeholders};
+use crate::store::database_url::DatabaseUrl;
 use crate::store::error::StoreError;
 use crate::store::open::open_and_lock;
-use crate::store::url::DatabaseUrl;
 use frontdesk_process::progress;
 
 /// The number of rows that are read and written at a time.

@@ -18,9 +18,9 @@ use super::submission_rows::{self, ASKS, Filter, Removable, TO_TEAM, filter_cond
 use super::{
     Cell, FromRow as _, Sql, bind_all, confirmation, lesson, release_and_remove, transaction, values,
 };
+use crate::store::database_url::DatabaseUrl;
 use crate::store::error::StoreError;
 use crate::store::keyed_hash::{Hash, Secret};
-use crate::store::url::DatabaseUrl;
 use crate::store::{open, sqlite};
 use crate::submission::delivery::Route;
 use frontdesk_forms::mailbox_identity::mailbox_key;
