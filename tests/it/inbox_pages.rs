@@ -822,7 +822,7 @@ fn not_spam_delivers_and_an_undone_mark_teaches_nothing() {
     assert!(location.contains("notice=not-spam&undo="), "{location}");
     assert_eq!(state(), (json!("kept"), json!(0)));
     assert!(!is_sqlite || lessons().as_deref() == Some("0"), "it is honest, and has one lesson");
-    assert_eq!(desk.log()[..4], ["release", "not-spam", "spam", "hold"]);
+    assert_eq!(desk.log()[..4], ["release", "not-spam", "hold", "spam"]);
     desk.server.expect(1);
 }
 

@@ -1,5 +1,5 @@
 //! Runs the checks that the server supplies, which may block: of its disk, certificate files and inbox, and
-//! of the DNS records of senders' domains. The checks themselves are in `src/cli/serve/canary.rs`.
+//! of the DNS records of senders' domains. The checks themselves are in `src/cli/serve/canary_inputs.rs`.
 
 use std::fmt;
 use std::sync::Arc;

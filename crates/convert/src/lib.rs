@@ -2,8 +2,8 @@
 //! out nothing that a reader of the page would call content, except beyond the limits and in the mode for
 //! articles.
 //!
-//! A conversion goes through these stages. They share the tree (`dom`, `omission_rule`, `select`, `measure`)
-//! and the Markdown (`markdown_block`, `inline`, `inline_markdown_parts`, `autolink`).
+//! A conversion goes through these stages. They share the tree (`dom`, `omission_rule`, `select`,
+//! `text_measure`) and the Markdown (`markdown_block`, `inline`, `inline_markdown_parts`, `autolink`).
 //!
 //! 1. `parse` builds the tree. `inline_scripts` and `metadata` read the inline scripts and the metadata of
 //!    the page.

@@ -15,9 +15,9 @@ use super::local::LocalLimiter;
 use super::quota::{LimitDecision, LimitOptions, QuotaStatuses};
 use super::rule::{LimitRule, ScriptReply};
 use crate::source::Source;
-pub use options::RedisOptions;
 use redis::RedisClient;
 pub use redis::{BOUNDS, Fallback, RedisMetrics, test_connection};
+pub use redis_options::RedisOptions;
 use script::Operation;
 pub use script::SCRIPT;
 

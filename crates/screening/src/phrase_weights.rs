@@ -5,7 +5,7 @@
 pub(super) struct PhrasesOfWord {
     /// The position of the word.
     at: usize,
-    /// The languages of the last phrase, as a bit set.
+    /// The languages that the last phrases have in common, as a bit set.
     languages: u32,
     /// The total weight of the phrases in these languages.
     weight: u8,
@@ -21,7 +21,8 @@ impl PhrasesOfWord {
         if self.at != at {
             *self = PhrasesOfWord { at, ..PhrasesOfWord::default() };
         }
-        if self.languages & languages == 0 {
+        self.languages &= languages;
+        if self.languages == 0 {
             (self.languages, self.weight) = (languages, 0);
         }
         self.weight = self.weight.saturating_add(weight);
