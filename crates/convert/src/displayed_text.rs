@@ -2,6 +2,8 @@
 //! writes, and values that a page has twice, for the screen and for screen readers. Also reads check marks
 //! and line breaks.
 
+use std::collections::HashMap;
+
 use super::code::is_code_block;
 use super::dom::{Data, Dom, FOR_SCREEN_READERS, NodeId, Tag};
 use super::footnote_numbers::first_text;
@@ -40,20 +42,23 @@ pub(super) fn show_line_breaks(dom: &mut Dom, root: NodeId) {
         let value = dom.style(id, "white-space").or(class)?;
         Some(value.starts_with("pre") || value == "break-spaces")
     };
+    let styled = dom.ancestors(root).chain(dom.descendants(root));
+    let kept: HashMap<NodeId, bool> = styled.filter_map(|id| Some((id, keeps_breaks(dom, id)?))).collect();
     // Few pages have such elements, so search the others no further.
-    if !dom.descendants(root).any(|id| keeps_breaks(dom, id) == Some(true)) {
+    if !kept.values().any(|is_kept| *is_kept) {
         return;
     }
     let is_code = |id| matches!(dom.tag(id), Tag::Pre | Tag::Code) || is_code_block(dom, id);
     let is_broken = |id: &NodeId| {
         dom.text(*id).is_some_and(|text| text.contains('\n') && !text.trim().is_empty())
-            && dom.ancestors(*id).skip(1).find_map(|a| keeps_breaks(dom, a)) == Some(true)
+            && dom.ancestors(*id).skip(1).find_map(|a| kept.get(&a)) == Some(&true)
     };
     let texts: Vec<NodeId> = dom.walk(root, is_code).filter(is_broken).collect();
     let mut left = MAX_ADDED_BREAKS;
     for id in texts {
+        let is_in_block = dom.parent(id).is_none_or(|parent| dom.tag(parent).is_block());
         let is_edge = |node: Option<NodeId>| {
-            node.is_none_or(|node| dom.tag(node) == Tag::Br || dom.tag(node).is_block())
+            node.map_or(is_in_block, |node| dom.tag(node) == Tag::Br || dom.tag(node).is_block())
         };
         let mut text = dom.text(id).unwrap_or_default();
         text = if is_edge(dom.node(id).previous) { text.trim_start() } else { text };
@@ -374,6 +379,8 @@ mod tests {
         for (html, expected) in [
             ("<p style='white-space: pre-line'>\n a\n b <b>c</b>\nd\n</p>", "a  \nb **c**  \nd\n"),
             ("<div class=whitespace-pre-wrap>a\nb\n\nc</div>", "a  \nb\n\nc\n"),
+            ("<p style='white-space:pre-line'>a<b>\nb\n</b>c <i>d\n</i>e", "a  \n**b**  \nc *d*  \ne\n"),
+            ("<p><span class=whitespace-pre>a\n</span><span class=whitespace-pre>b\n</span>", "a  \nb\n"),
             ("<div class=whitespace-pre-line>\n<p>a<br>\nb</p>\n</div>", "a  \nb\n"),
             ("<div class=whitespace-pre-line><p class=whitespace-normal>a\nb</div>", "a b\n"),
             ("<p class=whitespace-nowrap>a\nb <code class=whitespace-pre>c\nd</code>", "a b `c d`\n"),

@@ -255,32 +255,34 @@ fn label_of_tab(dom: &Dom, tab: NodeId) -> String {
 }
 
 /// Adds the tabs that have neither roles nor known classes: the controls in a row or a list, if there are
-/// several, each is a plain label ([`is_plain_label`]) and opens a panel of its own ([`opened_panel`]), and
+/// several, each is a plain label ([`is_plain_label`]) and opens a panel of its own ([`opened_panels`]), and
 /// the panels are siblings that do not contain their controls. Leaves out a row with a heading for a control
-/// directly before its panel, as in accordions. If a control is a link, the HTML must hide at least one of
-/// the panels; otherwise, the links are a table of contents.
+/// directly before its panel, as in accordions. If a control is a link or calls a function, the HTML must
+/// hide at least one of the panels: other links are a table of contents, and other functions copy or scroll.
+/// The class of W3Schools' example for panels also suffices for functions.
 fn add_tabs_without_roles(dom: &Dom, root: NodeId, found: &mut Tabs) {
     const NAMES: [&str; 5] = ["id", "name", "data-tab-item", "data-tab-content", "x-show"];
     let elements = || dom.descendants(root).filter(|&id| dom.element(id).is_some());
-    let (mut rows, mut places) = (Vec::<Vec<(NodeId, String)>>::new(), HashMap::new());
-    for (id, panel) in elements().filter_map(|id| Some((id, opened_panel(dom, id)?))) {
+    let (mut rows, mut places) = (Vec::<Vec<(NodeId, Vec<String>)>>::new(), HashMap::new());
+    for (id, keys) in elements().map(|id| (id, opened_panels(dom, id))).filter(|(_, keys)| !keys.is_empty()) {
         let row = dom.ancestors(id).skip(1).find(|&a| dom.tag(a) != Tag::Li);
         let place = *places.entry(row).or_insert(rows.len());
         rows.resize(rows.len().max(place + 1), Vec::new());
-        rows[place].push((id, panel));
+        rows[place].push((id, keys));
     }
     rows.retain(|row| row.len() > 1);
     if rows.is_empty() {
         return;
     }
     let mut panels = HashMap::new();
-    for id in elements().filter(|&id| opened_panel(dom, id).is_none()) {
+    for id in elements().filter(|&id| opened_panels(dom, id).is_empty()) {
         for name in NAMES.iter().filter_map(|name| Some(panel_key(name, dom.attribute(id, name)?))) {
             panels.entry(name).or_insert(id);
         }
     }
     for row in rows {
-        let opened = row.iter().map(|(tab, panel)| Some((*tab, *panels.get(panel)?)));
+        let opened =
+            row.iter().map(|(tab, keys)| Some((*tab, *keys.iter().find_map(|key| panels.get(key))?)));
         let Some(opened) = opened.collect::<Option<Vec<(NodeId, NodeId)>>>() else { continue };
         let parent = dom.parent(opened[0].1);
         let distinct: HashSet<NodeId> = opened.iter().map(|&(_, panel)| panel).collect();
@@ -292,11 +294,14 @@ fn add_tabs_without_roles(dom: &Dom, root: NodeId, found: &mut Tabs) {
                 && !dom.ancestors(tab).any(|a| a == panel)
                 && !is_heading_above(dom, tab, panel)
         };
-        let is_link = |&(tab, _): &(NodeId, NodeId)| dom.has_attribute(tab, "href");
+        let is_doubtful = |&(tab, panel): &(NodeId, NodeId)| {
+            dom.has_attribute(tab, "href")
+                || dom.has_attribute(tab, "onclick") && !dom.has_class(panel, "tabcontent")
+        };
         let has_hidden_panel = || opened.iter().any(|&(_, panel)| is_hidden(panel));
         if distinct.len() == opened.len()
             && opened.iter().all(is_panel)
-            && (!opened.iter().any(is_link) || has_hidden_panel())
+            && (!opened.iter().any(is_doubtful) || has_hidden_panel())
         {
             let is_item = |&id: &NodeId| dom.tag(id) == Tag::Li && dom.child_elements(id).nth(1).is_none();
             let items = opened.iter().filter_map(|&(tab, _)| dom.parent(tab).filter(is_item));
@@ -318,19 +323,21 @@ fn is_plain_label(dom: &Dom, id: NodeId) -> bool {
         && !dom.first_attribute(id, &["href"]).is_some_and(leads_away)
 }
 
-/// The panel that a button, a link or a web component such as `<sl-tab>` opens, as [`panel_key`] writes it.
-fn opened_panel(dom: &Dom, id: NodeId) -> Option<String> {
+/// The panels that a button, a link or a web component such as `<sl-tab>` may open, as [`panel_key`] writes
+/// them, the most probable first. Empty for other elements.
+fn opened_panels(dom: &Dom, id: NodeId) -> Vec<String> {
     const TARGETS: [&str; 5] = ["data-tab", "data-tab-item", "data-tab-target", "panel", "aria-controls"];
     let is_component = dom.tag(id) == Tag::Other && dom.name(id).ends_with("-tab");
     if !matches!(dom.tag(id), Tag::A | Tag::Button) && !is_component {
-        return None;
+        return Vec::new();
     }
-    let target =
-        TARGETS.iter().find_map(|name| dom.attribute(id, name).map(|target| panel_key(name, target)));
-    let handler = || dom.click_handler(id).map(|handler| panel_key("@click", handler));
-    let href = || dom.attribute(id, "href").filter(|href| href.starts_with('#') && href.len() > 1);
-    let quoted = || clip(dom.attribute(id, "onclick")?, MAX_LABEL).split(['\'', '"']).nth(1);
-    target.or_else(handler).or_else(|| href().or_else(quoted).map(|name| panel_key("id", name)))
+    let targets = TARGETS.iter().filter_map(|name| Some(panel_key(name, dom.attribute(id, name)?)));
+    let handler = dom.click_handler(id).map(|handler| panel_key("@click", handler));
+    let href = dom.attribute(id, "href").filter(|href| href.starts_with('#') && href.len() > 1);
+    let call = dom.attribute(id, "onclick").map(|call| clip(call, MAX_LABEL));
+    let quoted = call.and_then(|call| call.split(['\'', '"']).nth(1));
+    let names = href.into_iter().chain(quoted).map(|name| panel_key("id", name));
+    targets.chain(handler).chain(names).collect()
 }
 
 /// The name of a panel in an attribute of the panel or its tab. For the conditions of Alpine, such as
@@ -662,7 +669,9 @@ mod tests {
             "<div><button @click='tab=1'>A</button><button @click='tab=2'>B</button><p x-show='tab == 1'>1<p x-show='tab == 2'>2</div>",
             "<nav><a href=# @click.prevent='tab=1'>A</a><a href=# x-on:click.prevent.stop='tab=2'>B</a></nav><div x-show='tab==1'>1</div><div x-show='tab==2' style=display:none>2</div>",
             "<div><button aria-controls=a>A</button><button aria-controls=b>B</button></div><section id=a>1</section><section id=b hidden>2</section>",
-            "<div><button onclick=\"show(event, 'a')\">A</button><button onclick=\"show(event, 'b')\">B</button></div><div id=a>1</div><div id=b>2</div>",
+            "<div><button onclick=\"show(event, 'a')\">A</button><button onclick=\"show(event, 'b')\">B</button></div><div id=a class=tabcontent>1</div><div id=b class=tabcontent>2</div>",
+            "<ul><li><a href=#a aria-controls=x>A</a><li><a href=#b aria-controls=y>B</a></ul><div id=a>1</div><div id=b hidden>2</div>",
+            "<ul><li><a href=#a @click.prevent='track()'>A</a><li><a href=#b @click.prevent='track()'>B</a></ul><div id=a>1</div><div id=b hidden>2</div>",
             "<div class=tabs><input type=radio class=tab aria-label=A><div class=tab-content>1</div><input type=radio class=tab aria-label=B><div class=tab-content>2</div></div>",
             "<div role=tablist><input type=radio role=tab aria-label=A><p role=tabpanel>1</p><input type=radio role=tab aria-label=B><p role=tabpanel>2</div>",
         ] {

@@ -15,17 +15,21 @@ fn is_floating(dom: &Dom, id: NodeId) -> bool {
     dom.style(id, "float").is_some() || dom.classes(id).any(|class| class.starts_with("float-"))
 }
 
-/// Whether a utility class of Tailwind or Bootstrap, such as `mr-2`, sets a margin between two texts.
+/// Whether a utility class of Tailwind or Bootstrap, such as `mr-2`, sets a margin between two texts. Not
+/// before closing or after opening punctuation, nor at subscripts and superscripts.
 fn has_margin_between(dom: &Dom, before: NodeId, id: NodeId) -> bool {
     let has_margin = |id, sides: [&str; 3]| {
         dom.classes(id).any(|class| {
             let class = class.rsplit(':').next().unwrap_or_default();
             let size = class.split_once('-').filter(|(side, _)| sides.contains(side)).map(|(_, size)| size);
-            size.is_some_and(|size| size.starts_with(|c| matches!(c, '1'..='9' | '[')))
+            size.is_some_and(|size| size.starts_with(|c| matches!(c, '1'..='9')))
         })
     };
-    edge(dom, before, false).is_some()
-        && edge(dom, id, true).is_some()
+    let is_script = |id| matches!(dom.tag(id), Tag::Sub | Tag::Sup);
+    edge(dom, before, false).is_some_and(|c| !"([“‘«„".contains(c))
+        && edge(dom, id, true).is_some_and(|c| !".,;:!?)]'’”»…。，、".contains(c))
+        && !is_script(before)
+        && !is_script(id)
         && !is_floating(dom, before)
         && (has_margin(before, ["mr", "me", "mx"]) || has_margin(id, ["ml", "ms", "mx"]))
 }
@@ -634,6 +638,10 @@ mod tests {
                 "*O*ak (*a*)*bc*",
             ),
             ("<p><span class=mr-1>$</span>49 <a href=/a>a<i class=ml-1></i></a>.", "$49 [a](/a)."),
+            (
+                "<p>“<em class=mr-1>a</em>” <b class=mr-1>Ann</b>'s H<sub class=mx-1>2</sub>O <i class=me-1>你</i>。",
+                "“*a*” **Ann**'s H<sub>2</sub>O *你*。",
+            ),
             (
                 "<div class=flex><i>O</i><i>a</i></div><h2><span class=c>O</span><span class=c>A</span></h2>",
                 "*O* *a*\n\n## OA",

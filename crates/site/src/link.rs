@@ -61,11 +61,15 @@ impl LinkCatalog {
     /// Resolves a link relative to the source file (`../posts/x.md`, `../static/x.png`, an image in the same
     /// folder) or, if there is no such file, relative to the page's path. `@/x.md` names a source file, as in
     /// Zola, and so does `/x.md`, as in Docusaurus and VitePress. Links with a scheme or a host have no
-    /// target and stay unchanged, except that `//host` gets the site's scheme in `absolute`. Does not check
-    /// that the target exists.
+    /// target and stay unchanged, except that `//host` gets the site's scheme in `absolute`, and that a file
+    /// on the author's computer has itself as target, so that it is reported. Does not check that the target
+    /// exists.
     pub fn resolve(&self, place: LinkOrigin<'_>, link: &str) -> ResolvedLink {
         if has_scheme(link) {
-            return ResolvedLink { href: link.to_owned(), absolute: link.to_owned(), target: None };
+            let written = Some(link.into());
+            let target =
+                is_local_file(link).then(|| LinkTarget { path: link.into(), fragment: None, written });
+            return ResolvedLink { href: link.to_owned(), absolute: link.to_owned(), target };
         }
         if link.starts_with("//") {
             let scheme = self.base_url.split_once("//").map_or("https:", |(scheme, _)| scheme);
@@ -158,21 +162,21 @@ impl LinkCatalog {
     }
 }
 
-/// Whether a link begins with a URI scheme, as `mailto:` links do. False if [`is_local_file`], so that the
-/// link is reported as broken.
+/// Whether a link begins with a URI scheme, as `mailto:` links do.
 pub(super) fn has_scheme(link: &str) -> bool {
-    let scheme = link.split_once(':').filter(|_| !is_local_file(link));
-    scheme.is_some_and(|(scheme, _)| {
+    link.split_once(':').is_some_and(|(scheme, _)| {
         scheme.starts_with(|c: char| c.is_ascii_alphabetic())
             && scheme.chars().all(|c| c.is_ascii_alphanumeric() || matches!(c, '+' | '-' | '.'))
     })
 }
 
-/// Whether a link leads to a file on the author's computer, as `file:///a.png` and `C:\a.png` do.
+/// Whether a link leads to a file on the author's computer, as `file:///a.png` and `C:\a.png` do, and not to
+/// another computer, as `file://server/a.png` does.
 pub(super) fn is_local_file(link: &str) -> bool {
     link.trim_start().split_once(':').is_some_and(|(scheme, rest)| {
         let is_drive = scheme.len() == 1 && scheme.starts_with(|c: char| c.is_ascii_alphabetic());
-        scheme.eq_ignore_ascii_case("file") || is_drive && rest.starts_with(['\\', '/'])
+        let has_host = rest.strip_prefix("//").is_some_and(|rest| !rest.starts_with('/'));
+        scheme.eq_ignore_ascii_case("file") && !has_host || is_drive && rest.starts_with(['\\', '/'])
     })
 }
 

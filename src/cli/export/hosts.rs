@@ -18,8 +18,9 @@ pub(super) fn headers(layout: &ExportLayout) -> String {
             UrlContent::Moved(_) | UrlContent::RemovedEndpoint(_) => continue,
         };
         text.push_str(&format!("\n{}\n", literal(&path::encode(path))));
-        // Leave out `ETag` and `Vary`: static hosts generate validators and encodings themselves.
-        write_headers(&mut text, layout.own_headers(reply, &["etag", "vary"]));
+        // Leave out `Content-Encoding`, `ETag` and `Vary`: static hosts generate validators and encodings
+        // themselves.
+        write_headers(&mut text, layout.own_headers(reply, &["content-encoding", "etag", "vary"]));
     }
     text
 }

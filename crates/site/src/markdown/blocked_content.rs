@@ -38,7 +38,11 @@ impl BodyRenderer<'_, '_> {
                     .all(|url| url.is_some_and(|url| any_permits(&allowed.frame, url))),
                 _ => false,
             };
-            if lower.contains(pattern) && !is_permitted {
+            // `<embed-map>` is another element than `<embed>`.
+            let is_name = |c: char| c.is_ascii_alphanumeric() || c == '-';
+            let is_found =
+                |(at, _)| pattern.ends_with('=') || !lower[at + pattern.len()..].starts_with(is_name);
+            if lower.match_indices(pattern).any(is_found) && !is_permitted {
                 let what = pattern.trim_matches(['<', ' ', '=']);
                 let message = format!("the content security policy blocks this `{what}`");
                 self.warn(position, message, hint);
