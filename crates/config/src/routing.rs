@@ -199,7 +199,7 @@ pub struct RoutingCase {
 }
 
 /// Each possible combination of the values that conditions of `routes` for this form or `others` name, with
-/// the channels that get such submissions. Each field also has the value `None` ([`CaseValues`]). If no field
+/// the channels that get such submissions. Each field also has the value `None` (`CaseValues`). If no field
 /// is named, one case without values. `None` if there are more than [`MAX_CASES`], counting impossible ones.
 pub fn routing_cases(
     routes: &[Route],
