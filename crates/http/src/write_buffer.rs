@@ -91,8 +91,8 @@ impl<S: AsyncWrite + Unpin> BufferedStream<S> {
         }
     }
 
-    /// Empties the buffer, all of which must have been written, and makes it available to the worker's other
-    /// connections.
+    /// Empties the buffer and makes it available to the worker's other connections. All its bytes must have
+    /// been written before.
     fn release(&mut self) {
         self.written = 0;
         if self.unsent.capacity() > 0 {

@@ -16,7 +16,8 @@ pub struct TemplateSyntax {
 /// markdown-include.
 const DELIMITERS: [(&str, &str); 4] = [("{{", "}}"), ("{%", "%}"), ("<%", "%>"), ("{!", "!}")];
 
-/// A line that is indented by so many columns is code, unless it continues a paragraph (CommonMark).
+/// CommonMark reads a line with at least this indentation, in columns, as code, unless it continues a
+/// paragraph.
 const CODE_INDENT: usize = 4;
 /// The number of columns between two tab stops (CommonMark).
 const TAB_STOP: usize = 4;
