@@ -526,8 +526,10 @@ impl<'a> Converter<'a> {
         // A code span cannot contain line breaks, so each `<br>` ends one.
         let code = code::lines_between_breaks(dom, id);
         if !code.contains('\n') {
-            let is_wrapped = dom.text_content(id).contains('\n');
-            return write_code(if is_wrapped { code.trim_ascii() } else { &code }, out);
+            // White space at the edges is shown, unless it belongs to a line break of the source.
+            let trimmed = code.trim_ascii();
+            let is_wrapped = trimmed.len() < code.len() && dom.text_content(id).contains('\n');
+            return write_code(if is_wrapped { trimmed } else { &code }, out);
         }
         write_code_lines(code.lines().map(str::trim).filter(|line| !line.is_empty()), out);
     }
