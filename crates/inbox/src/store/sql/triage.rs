@@ -18,7 +18,7 @@ use frontdesk_screening::learned::LessonKind;
 const HELD_BY_MARK: &str = "held_as_spam = 1";
 
 impl Editor {
-    /// Marks a submission as read or as unread. One that is read already keeps its time. Not logged. Does
+    /// Marks a submission as read or as unread. A submission that is read keeps its time. Not logged. Does
     /// nothing before the submission is processed, and then returns `Unchanged`, as for one that does not
     /// exist.
     pub fn set_seen(&mut self, id: Uuid, is_seen: bool, now: Timestamp) -> Result<Annotated, StoreError> {
@@ -125,7 +125,8 @@ impl Editor {
         Ok(changed)
     }
 
-    /// Marks a submission as spam, or removes the mark, and teaches that. Neither holds nor releases it.
+    /// Marks a submission as spam, or removes the mark, and stores a lesson about it. Does not hold or
+    /// release the submission.
     #[cfg(test)]
     pub(in crate::store) fn set_spam(
         &mut self,
