@@ -68,6 +68,7 @@ fn find_language(bytes: &[u8]) -> Option<&str> {
     let mut rest = &bytes[tag.name_end..];
     let mut language = None;
     while let Some((attribute, value)) = next_attribute(&mut rest) {
+        let value = value.unwrap_or_default();
         if attribute.eq_ignore_ascii_case(b"lang") {
             return str::from_utf8(value).ok();
         }
@@ -107,6 +108,7 @@ fn find_meta_encoding(bytes: &[u8]) -> Option<&'static Encoding> {
         let (mut is_pragma, mut content, mut charset) = (None, None, None);
         let mut rest = &bytes[tag.name_end..];
         while let Some((attribute, value)) = next_attribute(&mut rest) {
+            let value = value.unwrap_or_default();
             // If an attribute is repeated, the first one counts.
             if attribute.eq_ignore_ascii_case(b"http-equiv") {
                 is_pragma.get_or_insert(value.eq_ignore_ascii_case(b"content-type"));

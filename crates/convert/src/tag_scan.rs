@@ -28,6 +28,10 @@ pub(super) struct Tag<'a> {
     pub(super) name_end: usize,
     /// The position after `>`. If `>` is missing, only white space and slashes may follow this position.
     pub(super) end: usize,
+    /// Whether the tag has its `>`.
+    pub(super) is_closed: bool,
+    /// Whether the tag ends with `/>`.
+    pub(super) is_self_closing: bool,
     /// The attributes beyond the maximum: the position after the last one that is kept, and the position
     /// after the last one.
     pub(super) excess: Option<(usize, usize)>,
@@ -101,6 +105,11 @@ pub(super) fn find_end_tag<'a>(
     }
 }
 
+/// The position of a part of a page, in bytes.
+pub(super) fn position(part: &[u8], page: &[u8]) -> usize {
+    part.as_ptr().addr() - page.as_ptr().addr()
+}
+
 /// The position after the first `pattern` at or after `from`; the length of the page if there is none.
 pub(super) fn position_after(page: &[u8], from: usize, pattern: &[u8]) -> usize {
     memmem::find(&page[from..], pattern).map_or(page.len(), |found| from + found + pattern.len())
@@ -133,8 +142,16 @@ fn scan_tag(page: &[u8], start: usize, is_end: bool, max_attributes: usize) -> T
             kept = last;
         }
     }
-    let excess = (kept < last).then_some((kept, last));
-    Tag { name, is_end, name_end, end: page.len() - rest.len(), excess }
+    let end = page.len() - rest.len();
+    Tag {
+        name,
+        is_end,
+        name_end,
+        end,
+        is_closed: end > last,
+        is_self_closing: page[last..end].ends_with(b"/>"),
+        excess: (kept < last).then_some((kept, last)),
+    }
 }
 
 /// Splits off the name at the start of a tag.
@@ -144,9 +161,9 @@ fn split_name(bytes: &[u8]) -> (&[u8], &[u8]) {
 }
 
 /// Removes the next attribute of a tag from the start of `rest`, and returns its name and value, which may be
-/// missing and then is empty. At the end of the tag, removes its `>` and returns `None`; at the end of the
-/// bytes, only returns `None`.
-pub(super) fn next_attribute<'a>(rest: &mut &'a [u8]) -> Option<(&'a [u8], &'a [u8])> {
+/// missing. At the end of the tag, removes its `>` and returns `None`; at the end of the bytes, only returns
+/// `None`.
+pub(super) fn next_attribute<'a>(rest: &mut &'a [u8]) -> Option<(&'a [u8], Option<&'a [u8]>)> {
     let start = rest.iter().position(|byte| !byte.is_ascii_whitespace() && *byte != b'/')?;
     *rest = &rest[start..];
     if let Some(after) = rest.strip_prefix(b">") {
@@ -158,7 +175,7 @@ pub(super) fn next_attribute<'a>(rest: &mut &'a [u8]) -> Option<(&'a [u8], &'a [
     let (name, after) = rest.split_at(end);
     let Some(value) = after.trim_ascii_start().strip_prefix(b"=") else {
         *rest = after;
-        return Some((name, b""));
+        return Some((name, None));
     };
     let value = value.trim_ascii_start();
     let (value, after) = if let [quote @ (b'"' | b'\''), value @ ..] = value {
@@ -169,7 +186,7 @@ pub(super) fn next_attribute<'a>(rest: &mut &'a [u8]) -> Option<(&'a [u8], &'a [
         value.split_at(value.iter().position(is_end).unwrap_or(value.len()))
     };
     *rest = after;
-    Some((name, value))
+    Some((name, Some(value)))
 }
 
 #[cfg(test)]
