@@ -82,6 +82,7 @@ pub use select::Selector;
 use std::borrow::Cow;
 use std::collections::HashSet;
 use std::sync::Arc;
+pub use tag_scan::{Attributes, attributes};
 pub use titles::{common_site_name, title_ends, title_without};
 pub use url::Url;
 

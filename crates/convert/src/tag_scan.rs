@@ -2,6 +2,8 @@
 //! does (§13.2.5). Only the tree builder knows whether the content of `<script>`, `<title>` and the like has
 //! tags, and whether a CDATA section is one, so callers decide that.
 
+use std::ops::Range;
+
 use memchr::{memchr, memchr2, memmem};
 
 /// Elements whose content is text without tags, unless they are in SVG or MathML or the tree builder ignores
@@ -187,6 +189,55 @@ pub(super) fn next_attribute<'a>(rest: &mut &'a [u8]) -> Option<(&'a [u8], Optio
     };
     *rest = after;
     Some((name, Some(value)))
+}
+
+/// Finds the attributes of a page or a part of one that have a value. Skips comments and end tags, but not
+/// the text of scripts. Stops at an unclosed comment or quote.
+pub fn attributes(html: &str) -> Attributes<'_> {
+    Attributes { html, at: 0, is_in_tag: false }
+}
+
+/// An iterator over attributes: the name as written, and the position of the value in bytes, without quotes.
+/// See [`attributes`].
+#[derive(Clone, Debug)]
+pub struct Attributes<'a> {
+    html: &'a str,
+    at: usize,
+    is_in_tag: bool,
+}
+
+impl<'a> Iterator for Attributes<'a> {
+    type Item = (&'a str, Range<usize>);
+
+    fn next(&mut self) -> Option<Self::Item> {
+        let page = self.html.as_bytes();
+        loop {
+            let mut rest = &page[self.at..];
+            if !self.is_in_tag {
+                self.at += memchr(b'<', rest)? + 1;
+                rest = &page[self.at..];
+                self.is_in_tag = rest.first().is_some_and(u8::is_ascii_alphabetic);
+                if self.is_in_tag {
+                    self.at += split_name(rest).0.len();
+                } else if rest.starts_with(b"!--") {
+                    self.at = comment_end(page, self.at - 1);
+                }
+                continue;
+            }
+            let found = next_attribute(&mut rest);
+            self.is_in_tag = found.is_some();
+            self.at = page.len() - rest.len();
+            if let Some((name, Some(value))) = found {
+                let start = position(value, page);
+                let value = start..start + value.len();
+                if value.end == page.len() && matches!(page[start - 1], b'"' | b'\'') {
+                    return None;
+                }
+                let start = position(name, page);
+                return Some((&self.html[start..start + name.len()], value));
+            }
+        }
+    }
 }
 
 #[cfg(test)]

@@ -1,11 +1,10 @@
-//! Finds attributes and the ends of tags in HTML, replaces links in attributes, and writes JSON for HTML.
+//! Replaces links in the attributes of HTML, finds fragments and the ends of tags, and writes JSON for HTML.
 
 use std::ops::Range;
 
+use frontdesk_convert::attributes;
 use memchr::{memchr, memchr3};
 use serde::Serialize;
-
-use frontdesk_markdown::comments::html_comment_length;
 
 const LINKS: [&str; 4] = ["href", "src", "poster", "srcset"];
 
@@ -76,67 +75,6 @@ pub(super) fn fragment_names(html: &str) -> impl Iterator<Item = &str> {
         name.eq_ignore_ascii_case("id") || name.eq_ignore_ascii_case("name") && is_of_link(value)
     };
     attributes(html).filter(move |(name, value)| is_target(name, value)).map(|(_, value)| &html[value])
-}
-
-/// Whether a byte separates attributes (HTML, "ASCII whitespace").
-fn is_space(byte: u8) -> bool {
-    byte.is_ascii_whitespace()
-}
-
-/// The position of the first byte that `is_match` selects, or the length of the text.
-fn find_byte(text: &str, is_match: impl Fn(u8) -> bool) -> usize {
-    text.bytes().position(is_match).unwrap_or(text.len())
-}
-
-/// The attributes that have a value, as names and the positions of the values without quotes. Skips comments,
-/// but not the text of scripts. Stops at an unclosed comment or quote.
-pub(super) fn attributes(html: &str) -> impl Iterator<Item = (&str, Range<usize>)> {
-    let mut at = 0;
-    let mut in_tag = false;
-    std::iter::from_fn(move || {
-        loop {
-            let rest = &html[at..];
-            if !in_tag {
-                at += memchr(b'<', rest.as_bytes())?;
-                let tag = &html[at..];
-                if tag.starts_with("<!--") {
-                    at += html_comment_length(tag)?;
-                } else {
-                    at += 1;
-                    in_tag = tag[1..].starts_with(|c: char| c.is_ascii_alphabetic());
-                    at += find_byte(&html[at..], |byte| is_space(byte) || byte == b'>');
-                }
-                continue;
-            }
-            at += find_byte(rest, |byte| !is_space(byte) && byte != b'/');
-            let rest = &html[at..];
-            if rest.is_empty() {
-                return None;
-            }
-            if rest.starts_with('>') {
-                at += 1;
-                in_tag = false;
-                continue;
-            }
-            let length = find_byte(rest, |byte| is_space(byte) || matches!(byte, b'=' | b'>' | b'/'));
-            let name = &rest[..length.max(1)];
-            at += name.len();
-            let after = html[at..].trim_start();
-            let Some(value) = after.strip_prefix('=') else { continue };
-            let value = value.trim_start();
-            let start = html.len() - value.len();
-            let range = if let Some(quote @ (b'"' | b'\'')) = value.bytes().next() {
-                let length = memchr(quote, &value.as_bytes()[1..])?;
-                at = start + length + 2;
-                start + 1..start + 1 + length
-            } else {
-                let length = find_byte(value, |byte| is_space(byte) || byte == b'>');
-                at = start + length;
-                start..start + length
-            };
-            return Some((name, range));
-        }
-    })
 }
 
 /// The length of a tag, including its closing `>`. A `>` in a quoted value, after `=`, does not end the tag.

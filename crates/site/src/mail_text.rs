@@ -10,10 +10,11 @@ use std::fmt::Write as _;
 use comrak::Arena;
 use comrak::nodes::{ListType, Node, NodeHtmlBlock, NodeValue};
 use comrak::options::Options;
+use frontdesk_convert::attributes;
 use serde_json::{Map, Value};
 
 use super::front_matter::{line_of_key, split};
-use super::html::{attributes, tag_length};
+use super::html::tag_length;
 use super::language::is_right_to_left;
 use super::link::has_scheme;
 use super::placeholder::{fill, placeholders};

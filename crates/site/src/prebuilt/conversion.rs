@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use blake3::{Hash, Hasher};
 use bytes::Bytes;
-use frontdesk_convert::{Converted, Loss, Metadata};
+use frontdesk_convert::{Converted, Loss, Metadata, attributes};
 use frontdesk_process::panics::Panic;
 use serde::{Deserialize, Serialize};
 
@@ -13,7 +13,6 @@ use super::form_controls::{ShownForm, read_forms};
 use super::forms::FormTexts;
 use super::html_pages::HtmlPage;
 use crate::fault::Fault;
-use crate::html::attributes;
 use crate::link::is_local_file;
 use crate::options::BuildOptions;
 use crate::rules::build_policy::content_security_policy;
@@ -173,9 +172,7 @@ fn find_problem(html: &str, converted: &Converted) -> Option<Problem> {
         );
         return problem(&message, "`frontdesk convert --explain FILE` shows what is left out, and why");
     }
-    let is_link = |name: &str| ["src", "href"].iter().any(|link| link.eq_ignore_ascii_case(name));
-    let mut links = attributes(html).filter(|(name, _)| is_link(name)).map(|(_, value)| &html[value]);
-    if let Some(link) = links.find(|link| is_local_file(link)) {
+    if let Some(link) = find_local_link(html) {
         let message = format!("`{link}` is a file on a computer, which visitors cannot open");
         return problem(&message, "add the file to the site, and link to it there");
     }
@@ -190,6 +187,13 @@ fn find_problem(html: &str, converted: &Converted) -> Option<Problem> {
                 try a selector with `frontdesk convert FILE --selector …`";
     let is_empty = converted.page_letters > 0 && !converted.markdown.contains(char::is_alphanumeric);
     if is_empty { problem("the page has text, but its Markdown has none", hint) } else { None }
+}
+
+/// The first link of a page to a file on the author's computer ([`is_local_file`]).
+fn find_local_link(html: &str) -> Option<&str> {
+    let is_link = |name: &str| ["src", "href"].iter().any(|link| link.eq_ignore_ascii_case(name));
+    let mut links = attributes(html).filter(|(name, _)| is_link(name)).map(|(_, value)| &html[value]);
+    links.find(|link| is_local_file(link))
 }
 
 impl Problem {

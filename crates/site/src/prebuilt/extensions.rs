@@ -3,7 +3,8 @@
 use std::collections::{HashMap, HashSet};
 use std::sync::atomic::{AtomicU8, Ordering};
 
-use crate::html::attributes;
+use frontdesk_convert::attributes;
+
 use crate::path;
 
 /// How the links of a build write the addresses of its HTML files: for the name of each file, whether links

@@ -2,13 +2,12 @@
 
 use std::collections::BTreeMap;
 
-use frontdesk_convert::{HtmlElement, HtmlTree, Selector};
+use frontdesk_convert::{HtmlElement, HtmlTree, Selector, attributes};
 use frontdesk_forms::{Field, FieldKind, Form, InvalidField, Problem};
 use serde::{Deserialize, Serialize};
 
 use super::html_pages::HtmlPage;
 use crate::fault::{Fault, did_you_mean};
-use crate::html::attributes;
 use crate::options::PageForm;
 
 /// Maximum number of faults that are reported for a form on one page.

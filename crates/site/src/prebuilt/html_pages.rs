@@ -3,11 +3,10 @@
 use std::borrow::Cow;
 use std::collections::HashSet;
 
-use frontdesk_convert::{Embedded, decode_html, is_fragment};
+use frontdesk_convert::{Embedded, attributes, decode_html, is_fragment};
 
 use super::extensions::LinkSpellings;
 use crate::fault::Fault;
-use crate::html::attributes;
 use crate::options::{BuildOptions, PagesOptions};
 use crate::path::encode;
 use crate::rules::build_policy::content_security_policy;

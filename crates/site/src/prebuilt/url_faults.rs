@@ -2,11 +2,10 @@
 
 use std::collections::HashSet;
 
-use frontdesk_convert::decode_html;
+use frontdesk_convert::{attributes, decode_html};
 use http::StatusCode;
 
 use crate::fault::Fault;
-use crate::html::attributes;
 use crate::rules::RedirectRule;
 use crate::site::{Role, Site, SiteEntry};
 use crate::site_files::{BuildFile, HOME_PAGES};
