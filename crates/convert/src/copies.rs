@@ -262,17 +262,21 @@ fn names_width(class: &str) -> bool {
 
 /// Whether a class name has one of `words`. Punctuation and capital letters divide a class name into words.
 fn has_word(class: &str, words: &[&str]) -> bool {
-    let class = class.as_bytes();
-    let mut start = 0;
-    (0..=class.len()).any(|end| {
-        let next = class.get(end);
-        if next.is_some_and(|b| matches!(b, b'a'..=b'z' | b'0'..=b'9')) {
-            return false;
+    let mut rest = class.as_bytes();
+    loop {
+        let capital = usize::from(rest.first().is_some_and(u8::is_ascii_uppercase));
+        let is_end = |b: &u8| !matches!(b, b'a'..=b'z' | b'0'..=b'9');
+        let length = rest[capital..].iter().position(is_end).map_or(rest.len(), |at| capital + at);
+        let (word, after) = rest.split_at(length);
+        if words.iter().any(|other| word.eq_ignore_ascii_case(other.as_bytes())) {
+            return true;
         }
-        let word = &class[start..end];
-        start = if next.is_some_and(u8::is_ascii_uppercase) { end } else { end + 1 };
-        words.iter().any(|other| word.eq_ignore_ascii_case(other.as_bytes()))
-    })
+        rest = match after {
+            [] => return false,
+            [first, after @ ..] if !first.is_ascii_uppercase() => after,
+            capital => capital,
+        };
+    }
 }
 
 #[cfg(test)]

@@ -270,12 +270,13 @@ fn add_tabs_without_roles(dom: &Dom, root: NodeId, found: &mut Tabs) {
         rows.resize(rows.len().max(place + 1), Vec::new());
         rows[place].push((id, keys));
     }
+    let controls: HashSet<NodeId> = rows.iter().flatten().map(|(id, _)| *id).collect();
     rows.retain(|row| row.len() > 1);
     if rows.is_empty() {
         return;
     }
     let mut panels = HashMap::new();
-    for id in elements().filter(|&id| opened_panels(dom, id).is_empty()) {
+    for id in elements().filter(|id| !controls.contains(id)) {
         for name in NAMES.iter().filter_map(|name| Some(panel_key(name, dom.attribute(id, name)?))) {
             panels.entry(name).or_insert(id);
         }

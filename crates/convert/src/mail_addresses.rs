@@ -55,7 +55,8 @@ fn find_change(dom: &Dom, id: NodeId) -> Option<Change> {
     }
     if dom.tag(id) == Tag::A
         && let Some(address) = dom.attribute(id, "href")
-        && let Some((_, encoded)) = address.split_once("/cdn-cgi/l/email-protection#")
+        && let Some((path, encoded)) = address.split_once('#')
+        && path.ends_with("/cdn-cgi/l/email-protection")
     {
         return decode_xor(encoded).map(|address| Change::Target(format!("mailto:{address}")));
     }

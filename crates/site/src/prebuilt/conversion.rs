@@ -7,6 +7,7 @@ use blake3::{Hash, Hasher};
 use bytes::Bytes;
 use frontdesk_convert::{Converted, Loss, Metadata, attributes};
 use frontdesk_process::panics::Panic;
+use memchr::memchr_iter;
 use serde::{Deserialize, Serialize};
 
 use super::form_controls::{ShownForm, read_forms};
@@ -191,6 +192,18 @@ fn find_problem(html: &str, converted: &Converted) -> Option<Problem> {
 
 /// The first link of a page to a file on the author's computer ([`is_local_file`]).
 fn find_local_link(html: &str) -> Option<&str> {
+    let page = html.as_bytes();
+    let may_begin_path = |colon: usize| {
+        let before = &page[..colon];
+        let is_drive = before.last().is_some_and(u8::is_ascii_alphabetic)
+            && !before.iter().nth_back(1).is_some_and(u8::is_ascii_alphanumeric)
+            && matches!(page.get(colon + 1), Some(b'/' | b'\\'));
+        is_drive || before.last_chunk().is_some_and(|scheme: &[u8; 4]| scheme.eq_ignore_ascii_case(b"file"))
+    };
+    // Most pages have no such text. Looking for it first saves 3 % of the instructions of a first start.
+    if !memchr_iter(b':', page).any(may_begin_path) {
+        return None;
+    }
     let is_link = |name: &str| ["src", "href"].iter().any(|link| link.eq_ignore_ascii_case(name));
     let mut links = attributes(html).filter(|(name, _)| is_link(name)).map(|(_, value)| &html[value]);
     links.find(|link| is_local_file(link))
