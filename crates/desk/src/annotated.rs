@@ -7,7 +7,7 @@ use uuid::Uuid;
 use frontdesk_inbox::store::{Annotation, InboxReader, Note, StoreError};
 use frontdesk_inbox::submission::Submission;
 
-/// Number of submissions that are read at a time with their notes, to limit the memory for the notes.
+/// Number of submissions to read at a time, which limits the memory for their notes.
 const GROUP: usize = 64;
 
 /// A submission with its annotation and its notes.
@@ -52,7 +52,7 @@ pub(super) fn for_each<E: From<io::Error>>(
     }
 }
 
-/// Reads the annotations and the notes of a group of submissions; none without a `reader`.
+/// Adds annotations and notes to a group of submissions. Without a `reader`, leaves both empty.
 fn annotate(group: Vec<Submission>, reader: Option<&InboxReader>) -> Result<Vec<Annotated>, StoreError> {
     let ids: Vec<Uuid> = group.iter().map(|submission| submission.id).collect();
     let mut annotations = reader.map(|reader| reader.annotations(&ids)).transpose()?.unwrap_or_default();

@@ -31,12 +31,12 @@ pub(super) enum WorkChange {
 
 /// The follow-up day that a form sets for a submission.
 pub(super) enum FollowUp {
-    /// The day that is this many days after today.
+    /// A number of days from today.
     Days(i32),
     NextMonth,
     On(Date),
     Never,
-    /// The form has no valid day.
+    /// The day in the form is missing or invalid.
     Invalid,
 }
 

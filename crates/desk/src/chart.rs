@@ -15,7 +15,7 @@ const MAX_LABELS: usize = 7;
 /// The number of series with a color of their own in the style sheet.
 pub(super) const MAX_SERIES: usize = 5;
 
-/// The counts of one kind, drawn as one part of each bar. The first series is at the bottom.
+/// The counts of one kind, drawn as one segment of each bar. The first series is at the bottom.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct Series {
     pub(super) name: String,
@@ -37,7 +37,7 @@ pub(super) struct Chart<'a> {
     pub(super) summary: &'a str,
     /// The full names of the days, weeks or months, one for each bar.
     pub(super) intervals: &'a [String],
-    /// The short names of the days, weeks or months, which stand below the bars: one for each of `intervals`.
+    /// The labels below the bars: short names of the days, weeks or months, one for each of `intervals`.
     pub(super) labels: &'a [String],
     pub(super) series: &'a [Series],
 }
@@ -127,10 +127,10 @@ struct Scale {
 }
 
 impl Scale {
-    /// The distance of a count, which is at most `top`, from the upper edge of the drawing.
+    /// The vertical position of a count, measured from the upper edge. `count` is at most `top`.
     fn y(&self, count: usize) -> usize {
         let base = HEIGHT - BOTTOM;
-        // Multiply with 128 bits, because counts of views may be large.
+        // Multiply in 128 bits, because a product with a large count of views could overflow.
         let height = count as u128 * (base - TOP) as u128 / self.top.max(1) as u128;
         base - usize::try_from(height).unwrap_or_default().min(base - TOP)
     }

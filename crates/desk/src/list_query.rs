@@ -12,7 +12,7 @@ use frontdesk_inbox::submission::Status;
 /// Maximum length of the search text, in bytes.
 const MAX_TEXT: usize = 200;
 
-/// The stage of work of the submissions in a list, such as open or done.
+/// Selects submissions by the work that remains to be done on them, such as open or done.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum ListState {
     /// Submissions that are neither done nor spam. Excludes held ones unless the list selects a status.
@@ -45,11 +45,11 @@ impl ListState {
 /// Which submissions a list shows, and in which order.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(super) struct ListQuery {
-    /// The name of a form, which may also be a form that is no longer configured.
+    /// The name of a form. The form may no longer be configured.
     pub(super) form: Option<String>,
     pub(super) status: Option<Status>,
     pub(super) state: Option<ListState>,
-    /// Whether the list is in order of time only. Otherwise sign-ups follow all other submissions.
+    /// Whether the list is sorted only by time. Otherwise, sign-ups follow all other submissions.
     pub(super) is_newest_first: bool,
     /// The search text, without surrounding white space; empty for none.
     pub(super) text: String,

@@ -25,7 +25,7 @@ enum Part {
     Text(String),
     /// The name of the site.
     Site,
-    /// The message of the visitor, each line with `> ` before it.
+    /// The visitor's message, with `> ` at the start of each line.
     Quote,
     Field(String),
 }
@@ -92,7 +92,7 @@ impl ReplyTemplate {
         let fixed: usize = pieces.iter().flatten().map(String::len).sum();
         let quotes = pieces.iter().filter(|piece| piece.is_none()).count().max(1);
         let left = limit.checked_sub(fixed)? / quotes;
-        // The text that replaces each placeholder `{quote}`, which is a `None` in `pieces`.
+        // The text that replaces each `{quote}` placeholder; `pieces` contains `None` in its place.
         let quote = submission.preview().map(|message| quote_lines(&message, left)).unwrap_or_default();
         Some(pieces.into_iter().map(|piece| piece.unwrap_or_else(|| quote.clone())).collect())
     }

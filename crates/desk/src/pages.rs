@@ -113,7 +113,7 @@ impl<'a> PageRequest<'a> {
         Ok(self.inbox.templates.page(StatusCode::OK, template, values))
     }
 
-    /// Returns the template values of a list's rows. The number of the first row is `first`.
+    /// Returns the template values of a list's rows, numbered from `first`.
     pub(super) fn rows(
         &self,
         reader: &InboxReader,
@@ -174,7 +174,7 @@ impl<'a> PageRequest<'a> {
         Ok(found.map(|values| self.inbox.templates.page(StatusCode::OK, "submission.html", values)))
     }
 
-    /// The page of the configured channels, and of other channels that have a backlog or are paused or off.
+    /// Lists the configured channels, and other channels that have a backlog or are paused or off.
     pub(super) fn channels(&self) -> Result<Reply, StoreError> {
         self.render("channels.html", "channels", |reader| {
             let queue = reader.queue()?;

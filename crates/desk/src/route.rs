@@ -42,7 +42,7 @@ pub(super) enum Page {
     Statistics,
     Log,
     Sessions,
-    /// The stream of events of live lists.
+    /// The event stream that keeps lists in browsers up to date.
     Events,
     Export {
         is_csv: bool,
@@ -72,9 +72,9 @@ impl Page {
     }
 }
 
-/// A form that was sent, with the values from its path and its fields.
+/// A submitted form, with the values from its path and its fields.
 enum Form {
-    /// A change of the submissions that were selected in a list, and the path of that list.
+    /// A change to the submissions selected in a list, and the path of that list.
     Selected(Vec<Uuid>, Change, String),
     Submission(Uuid, SubmissionForm),
     /// The change to undo, and the path to return to.
@@ -321,7 +321,7 @@ impl Handler for Desk {
     }
 }
 
-/// The page after [`PATIENCE`]: its status, heading and sentence. A change continues in the background.
+/// The status, heading and text of the page shown after [`PATIENCE`]. A change continues in the background.
 fn timeout_message(is_change: bool) -> (StatusCode, &'static str, &'static str) {
     if is_change {
         let sentence = "The change continues in the background, and then appears in the log.";

@@ -113,7 +113,7 @@ pub(super) fn describe_failure(receiver: Receiver, answer: &str) -> String {
     if has(&["needs no confirmation", "no such mail any more"]) {
         return "This mail is not needed any more.".to_owned();
     }
-    // Earlier versions stored the second text in the inbox.
+    // Stored errors may contain the second text, which earlier versions used.
     if has(&["submission is encrypted", "submission is sealed"]) {
         return "It is encrypted, so this server cannot send it any more.".to_owned();
     }
@@ -155,7 +155,7 @@ fn describe_reply(receiver: Receiver, code: u16, answer: &str) -> String {
     }
 }
 
-/// Says how the test of a channel ended.
+/// Describes the result of a test message in a sentence.
 pub(super) fn describe_test(channel: &ChannelOptions, outcome: &Outcome) -> String {
     let receiver = Receiver::of(&channel.name, std::slice::from_ref(channel));
     match (outcome, &channel.kind) {
@@ -174,7 +174,7 @@ pub(super) fn describe_test(channel: &ChannelOptions, outcome: &Outcome) -> Stri
     }
 }
 
-/// Says what a signal of screening found.
+/// Describes a screening signal in a sentence for the operator.
 pub(super) fn describe_signal(signal: Signal) -> &'static str {
     match signal {
         Signal::Rate => "The sender has sent many forms in a short time.",

@@ -39,14 +39,14 @@ pub(super) struct DeskState {
     pub(super) login_requests: LocalLimiter,
     /// Limits the login links that one network can request for one user.
     pub(super) login_sources: LoginSources,
-    /// Limits the mails that are sent at a time.
+    /// Limits the number of mails that are sent at the same time.
     pub(super) login_mails: Arc<Semaphore>,
     /// The options for which sessions of removed users were last ended, so that each reload ends them once.
     pub(super) known_options: Mutex<Option<Weak<DeskOptions>>>,
     pub(super) readers: Readers,
     pub(super) templates: Templates,
     pub(super) live: LiveList,
-    /// Limits the downloads that are streamed at a time.
+    /// Limits the number of simultaneous downloads.
     pub(super) exports: Arc<Semaphore>,
     /// The last result of a test message through each channel since the server started.
     pub(super) tests: Mutex<HashMap<String, ChannelTest>>,

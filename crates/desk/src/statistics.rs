@@ -25,7 +25,7 @@ const MAX_PAGES: usize = 1000;
 const MAX_VIEW_COUNTS: usize = 25_000;
 /// Number of days, including today, for which counts of page views are kept.
 const VIEW_DAYS: i64 = 400;
-/// Minimum number of views for the conversion rate of a page: from fewer views, a rate means little.
+/// Minimum number of views for a page to get a conversion rate: with fewer, the rate is not meaningful.
 const MIN_VIEWS: usize = 100;
 /// Waiting, held and failed submissions are counted up to this number.
 const MAX_COUNTED: usize = 1000;
@@ -107,7 +107,7 @@ impl Period {
         starts.map(|day| day.strftime(format).to_string()).collect()
     }
 
-    /// Compares a number with the number of the preceding period: `4 more than in the 30 days before`.
+    /// Compares a count with the preceding period's count: `4 more than in the 30 days before`.
     fn compare(&self, now: usize, previous: usize) -> String {
         let difference = now.abs_diff(previous);
         let than = match now.cmp(&previous) {
@@ -151,7 +151,7 @@ impl Leads {
         Ok(Self { series, previous })
     }
 
-    /// The series of a chart. With more than [`MAX_SERIES`] forms, the forms with the fewest leads share one.
+    /// The series to draw. If there are more than [`MAX_SERIES`], the smallest ones are combined into one.
     fn charted(&self) -> Vec<Series> {
         if self.series.len() <= MAX_SERIES {
             return self.series.clone();
@@ -249,7 +249,7 @@ impl PageRequest<'_> {
             let end = period.bounds.last().copied().unwrap_or(today);
             let sources_since = |first| reader.lead_counts(start_of(first, zone), start_of(end, zone), MAX_PAGES);
             let sources = sources_since(period.first())?;
-            // If views of the oldest days are left out, compare the rest with the leads of the same days.
+            // If views of the oldest days are left out, conversion rates must leave out their leads, too.
             let converted = views.cut_to.map(sources_since).transpose()?;
             let periods = PERIODS.map(|days| {
                 context! { name => name_of(days), href => format!("/statistics?days={days}"), is_current => days == period.days }
