@@ -90,7 +90,7 @@ impl Encodings {
         self.write_file(content.to_hex().as_str(), &serialize_encodings(content, encoded))
     }
 
-    /// Replaces a file atomically, see [`cache_folder::write_file`].
+    /// Replaces a file atomically; see [`cache_folder::write_file`].
     pub fn write_file(&self, name: &str, content: &[u8]) -> io::Result<()> {
         cache_folder::write_file(&self.folder, name, content)
     }

@@ -244,7 +244,7 @@ impl File {
         Arc::new(file)
     }
 
-    /// The file with the content coding that its body already has. Its encoding is not negotiated.
+    /// Declares that the body is already encoded with `coding`. The server then offers no other encoding.
     #[must_use]
     pub fn encoded_as(mut self, coding: &'static str) -> Self {
         self.compressible = false;

@@ -195,7 +195,7 @@ impl Form {
         self.fields.iter().chain(self.alternative.iter().flatten())
     }
 
-    /// The first field with this name among the form's own fields and then its [`Self::alternative`] ones.
+    /// The field with this name. The form's own fields take precedence over [`Self::alternative`].
     pub fn field(&self, name: &str) -> Option<&Field> {
         self.all_fields().find(|field| field.name == name)
     }

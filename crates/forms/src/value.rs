@@ -169,7 +169,7 @@ pub(crate) fn check_posted(field: &Field, text: &str) -> Result<Option<FieldValu
     }
 }
 
-/// Whether the text is the name or the label of the field, apart from case, blanks and punctuation.
+/// Whether the text is the name or the label of the field, ignoring case, blanks and punctuation.
 fn is_named(field: &Field, text: &str) -> bool {
     let letters = |text: &str| text.to_lowercase().nfc().filter(|c| c.is_alphanumeric()).collect::<String>();
     [field.name, field.label].map(letters).contains(&letters(text))

@@ -41,7 +41,7 @@ pub struct Uncommented<'a> {
     pub body: Cow<'a, str>,
     /// Warnings with hints, and with line numbers in the original body, counted from 1.
     pub warnings: Vec<(usize, String, &'static str)>,
-    /// For each removed line, the number in `body` of the line that follows it.
+    /// For each removed line, the line number in `body` of the line after it.
     left_out: Vec<usize>,
 }
 
