@@ -24,7 +24,7 @@ pub struct RequestBody {
     slot: Arc<Slot>,
     /// The connection, if a private listener accepted it; otherwise `None`.
     private: Option<Arc<PrivateConn>>,
-    /// Set once a private connection's request is complete. Keeps the connection open at a limit.
+    /// A guard that exempts a private connection from eviction, from the end of its request's body on.
     pub(super) answering: Option<Answering>,
 }
 
@@ -40,7 +40,7 @@ pub enum ReadError {
 }
 
 impl RequestBody {
-    /// If a private connection's request has no body, marks the connection as answering at once.
+    /// Marks a private connection as answering if the request has no body to wait for.
     pub(super) fn new(body: Incoming, slot: &Arc<Slot>, private: Option<Arc<PrivateConn>>) -> Self {
         let answering = private.as_ref().filter(|_| body.is_end_stream()).map(PrivateConn::mark_answering);
         Self { body, slot: slot.clone(), private, answering }

@@ -54,7 +54,7 @@ impl OpenConns {
         self.evicted_at = Some(now);
         let mut sources: Vec<&Vec<Arc<Slot>>> = self.by_source.values().collect();
         sources.sort_unstable_by_key(|slots| std::cmp::Reverse(slots.len()));
-        // Evict at least one connection per call, because connections that are closing may take a long time.
+        // Evict at least one connection per call: those that are already closing may take a long time to end.
         let closing = self.by_source.values().flatten().filter(|slot| slot.closing().is_some()).count();
         let most = (options.max_connections / RESERVE_DIVISOR).saturating_sub(closing).max(1);
         let slots = sources.into_iter().flatten().filter(|slot| slot.closing().is_none());

@@ -64,7 +64,7 @@ enum PollOutcome {
     Exit(Exit),
     /// The socket's buffer is full; this part of a response has not been sent yet.
     Unsent(UnsentResponse),
-    /// The connection has sent as many responses as one turn allows.
+    /// The connection has sent [`RESPONSES_PER_TURN`] responses, and must let other connections run.
     TurnEnded,
 }
 
@@ -148,7 +148,7 @@ impl<H: PublicHandler> FastPathConn<'_, H> {
                 match poll_write_response(cx, stream, response, body) {
                     Ok(None) => self.timer.on_response_sent(now),
                     Ok(Some(rest)) => {
-                        // The response is not completely sent, so report its progress to the timer.
+                        // Part of the response is unsent, so start the deadline for the client to read it.
                         self.timer.on_header_complete();
                         self.timer.on_response_start(whole);
                         let written = whole - rest.len();

@@ -88,7 +88,7 @@ pub(super) async fn serve<H: PublicHandler, S: AsyncRead + AsyncWrite + Unpin>(
         .max_local_error_reset_streams(RESET_BY_US)
         .serve_connection(TokioIo::new(stream), service);
     let mut connection = std::pin::pin!(connection);
-    // If the connection begins during the drain, do not close it for the drain: its client would reconnect.
+    // Do not close a connection that was opened during the drain: its client would only reconnect.
     let begun = *phase.borrow();
     // Ignore errors here and below: the peer has disconnected or violated the protocol (hyper sent GOAWAY).
     // `is_over`: no GOAWAY follows, because the connection has ended, must close now or is late with a
@@ -153,7 +153,7 @@ struct Http2Conn {
     guard: RefCell<Guard>,
     deadlines: RefCell<Deadlines>,
     memory: RefCell<ConnMemory>,
-    /// How many more requests the connection may respond to in this turn.
+    /// How many more responses the connection may send before it must let other connections run.
     responses_left: Cell<u32>,
     began: Instant,
     slot: Arc<Slot>,

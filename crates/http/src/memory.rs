@@ -217,7 +217,7 @@ impl Log {
         now.saturating_duration_since(since) >= PATIENCE && may_warn_again(self.above_warned_at, now)
     }
 
-    /// Logs that connections are not the cause of the shortage, and records when it did so.
+    /// Logs that memory is short for a reason other than connections, and records the time of the warning.
     fn warn_of_other_cause(&mut self, held: u64, limit: u64, now: Instant) {
         self.above_warned_at = Some(now);
         tracing::warn!(

@@ -167,7 +167,7 @@ async fn accept(listener: Option<&Listener>, outage: &mut AcceptOutage) -> (std:
     }
 }
 
-/// The next connection from the public sockets. Waits forever if there can be none.
+/// The next connection from the public sockets. Never returns if `shared` is `None` or closed.
 async fn receive(shared: Option<&mut mpsc::Receiver<SharedConn>>) -> SharedConn {
     let next = match shared {
         Some(shared) => shared.recv().await,
@@ -210,7 +210,7 @@ impl<H: Handler> Private<H> {
             (Incoming::Shared(SharedConn { stream, peer, mut admitted, evicted }), _) => {
                 let evicted = async {
                     if evicted.await.is_err() {
-                        // The public side dropped its handle, so the connection closes anyway.
+                        // The public socket dropped its handle, so `admitted` closes and ends the connection.
                         pending::<()>().await;
                     }
                 };
@@ -270,19 +270,19 @@ async fn respond<H: Handler>(
     request: http::Request<hyper::body::Incoming>,
 ) -> http::Response<BusyBody<H::Body>> {
     let (head, body) = request.into_parts();
-    // Use a slot that no memory limit observes, because private handlers have no such limit.
+    // Charge memory to a slot that is not counted: private handlers have no memory limit.
     let mut body = RequestBody::new(body, &Arc::<Slot>::default(), Some(conn.clone()));
     let request = Request { head: &head, body: &mut body, context };
     let response = handler.respond(snapshot, request).await;
     let answering = body.answering;
-    // Protect only streams at a limit: a client could keep a connection by reading a body in memory slowly.
+    // Keep the guard only for streams: a client that reads any other body slowly must not hold a connection.
     response.map(|body| {
         let is_stream = body.size_hint().exact().is_none();
         BusyBody { body, _answering: answering.filter(|_| is_stream) }
     })
 }
 
-/// A response body. A stream can have a guard that keeps its connection when others are closed at a limit.
+/// A response body. A stream can hold a guard that exempts its connection from eviction at a limit.
 struct BusyBody<B> {
     body: B,
     _answering: Option<Answering>,

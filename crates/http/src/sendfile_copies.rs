@@ -25,7 +25,7 @@ use super::response_body::FileBody;
 /// because sending from a file takes another system call.
 pub(super) const MIN_COPIED: usize = 16 * 1024;
 
-/// Maximum length in bytes of one file of copies. There are at most two files, see [`State`].
+/// Maximum length in bytes of a file that holds copies. There are at most two files; see [`State`].
 const MAX_SEGMENT: u64 = 32 << 20;
 
 /// A file has at most `server.max_memory` divided by this, so the two files together have at most a

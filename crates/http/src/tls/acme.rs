@@ -128,7 +128,7 @@ async fn run(client: Arc<Client>) {
             Ok(()) => {
                 failures = Failures::default();
                 if delay(Timestamp::now(), client.validity(), failures).is_zero() {
-                    // Back off as after several failures, so that the next order is not immediate.
+                    // Use the backoff for repeated failures, or the next order would follow immediately.
                     failures.counted = QUICK_RETRIES + 1;
                     let domains = client.acme.domains.join(" ");
                     tracing::warn!(

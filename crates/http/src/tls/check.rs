@@ -15,7 +15,7 @@ pub struct TlsFinding {
     pub key: &'static str,
     /// Whether the problem prevents the server from starting with TLS.
     pub is_error: bool,
-    /// A description of the problem, which completes a sentence that begins with the key.
+    /// A description of the problem, to be appended to the key to form a sentence.
     pub message: String,
     pub hint: &'static str,
 }
