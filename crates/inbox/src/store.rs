@@ -219,7 +219,7 @@ impl Store {
         self.writer.submissions.health().and_then(|()| self.writer.changes.health())
     }
 
-    /// Fails if the database does not accept a write now: commits a change that alters nothing.
+    /// Checks that the database accepts writes, by committing a change that alters nothing.
     pub fn check_writable(&self) -> Result<(), StoreError> {
         self.change_blocking(|tx| tx.sql.execute(sql::TOUCH, &[]).map(drop))
     }
@@ -288,7 +288,7 @@ impl Store {
     /// Removes from `counts` what has been stored, so after an error, it holds the rest. Needs a runtime with
     /// timers.
     pub async fn record_views(&self, counts: &mut ViewCounts, day: Date) -> Result<(), StoreError> {
-        // The number of rows for `day`. The first transaction counts them; later ones get the number.
+        // The number of rows for `day`. The first transaction counts them; later ones reuse the count.
         let mut rows = None;
         while let Some(part) = last_part(&counts.pages) {
             let (began, length) = (Instant::now(), part.len());

@@ -133,7 +133,7 @@ pub(crate) fn store(tx: &Transaction<'_>, batch: &ScreenedBatch) -> Result<Proce
     let latest = tx.server_time()?.map_or(i64::MAX, Timestamp::as_millisecond);
     let candidates: Vec<Candidate> = batch.iter().map(|screened| screened.candidate.clone()).collect();
     let to_millis = |age: Duration| i64::try_from(age.as_millis()).unwrap_or(i64::MAX);
-    // Repeats are recognized for at most half of the retention period; see `MaxAges`.
+    // A repeat is recognized only while its original is younger than half of the retention period.
     let half = |retention: Option<Duration>| retention.map_or(i64::MAX, |age| to_millis(age / 2));
     let own = options.form_retention.iter().map(|(form, age)| (form.as_str(), half(*age))).collect();
     let ages = MaxAges { window: to_millis(options.duplicate_window), lasting: half(options.retention), own };
@@ -154,7 +154,7 @@ pub(crate) fn store(tx: &Transaction<'_>, batch: &ScreenedBatch) -> Result<Proce
                     tracing::info!(%id, "stored a submission whose Idempotency-Key had already been used with different content");
                 }
                 let mut submission = screened.to_new_submission(*hold, *rank);
-                // If rspamd is asked, deliveries usually wait, so that it can answer first.
+                // If rspamd will be queried, the deliveries usually wait for its answer.
                 submission.delay = opinions.collect(&submission)?;
                 new.push(submission);
             }
@@ -408,7 +408,7 @@ fn apply_decision(
             tx.release_at(*id, eased.at.min(latest), channels)?;
         }
         tx.set_suspicious(*id, eased.is_suspicious)?;
-        // The rank of a submission that screening held says nothing about its network, so it is replaced.
+        // If screening held the original, its rank does not reflect its network's load, so replace it.
         if eased.was_uncounted {
             tx.set_rank(*id, eased.rank)?;
         } else {

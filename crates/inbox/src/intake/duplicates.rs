@@ -31,7 +31,7 @@ pub(crate) struct Candidate {
     /// When the submission was received, as Unix time in milliseconds.
     pub received_at: i64,
     pub content: Hash,
-    /// Whether the same content counts as a repeat even after [`MaxAges::window`].
+    /// Whether later submissions with the same content count as repeats even after [`MaxAges::window`].
     pub is_lasting: bool,
     /// The hash of the idempotency key that the sender sent, if there was one.
     pub key: Option<Hash>,
@@ -77,14 +77,14 @@ pub(crate) enum Fate {
 pub(crate) struct Eased {
     /// When the repeat was received, as Unix time in milliseconds.
     pub at: i64,
-    /// Whether the original is now held because of a flood; if not, the repeat releases it.
+    /// Whether the original stays held, now only because of a flood. If false, the repeat releases it.
     pub is_flood: bool,
     /// Whether the original is suspicious after the repeat.
     pub is_suspicious: bool,
     /// The new rank of the original's deliveries. If the original was already counted for its network, its
     /// deliveries keep their old rank if that is lower.
     pub rank: i64,
-    /// Whether the original was not counted for its network, because screening held it.
+    /// True if screening held the original, so it did not count towards its network's load.
     pub was_uncounted: bool,
 }
 
@@ -97,7 +97,7 @@ pub(crate) struct MaxAges<'a> {
     /// The maximum age of all submissions: half of the retention period. Retention would soon remove an older
     /// submission, and the only record of its repeat.
     pub lasting: i64,
-    /// The maximum age that replaces [`MaxAges::lasting`] for each form with its own retention period.
+    /// Replaces [`MaxAges::lasting`] for forms with their own retention period, by form name.
     pub own: BTreeMap<&'a str, i64>,
 }
 
@@ -116,7 +116,7 @@ impl MaxAges<'_> {
 pub(crate) struct Decision {
     /// One fate for each candidate, in the same order.
     pub fates: Vec<Fate>,
-    /// How often the batch repeats each submission, earlier or new.
+    /// How many times the batch repeats each submission, whether stored earlier or in this batch.
     pub repeats: BTreeMap<Uuid, i64>,
     /// Held originals that a repeat releases, or that are now held only because of a flood.
     pub eased: BTreeMap<Uuid, Eased>,
@@ -177,7 +177,7 @@ fn decide_one(
             ease_hold(candidate, original, load, decision);
             return Fate::Repeat(original.id);
         }
-        // The submission is new. It has been counted already, so do not count it again below.
+        // The submission is new. `rates` has already counted it, so do not count it again below.
         counted = Some(load);
     }
     let key_used_at = candidate.key.and_then(|key| known.keys.insert(key, candidate.received_at));

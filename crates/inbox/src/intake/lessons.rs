@@ -9,7 +9,7 @@ use crate::store::{InboxReader, Store, StoreError};
 use frontdesk_screening::Learned;
 use frontdesk_screening::learned::LearnedModel;
 
-/// How often to look for new lessons while submissions are processed.
+/// How often to check for new lessons while submissions are being processed.
 const CHECK_INTERVAL: Duration = Duration::from_secs(1);
 /// How often old lessons are removed.
 const EXPIRY_INTERVAL: Duration = Duration::from_hours(24);

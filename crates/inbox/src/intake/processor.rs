@@ -45,7 +45,7 @@ const RETRY_DELAY: Duration = Duration::from_secs(1);
 const REPLICA_CHECK_INTERVAL: Duration = Duration::from_secs(3);
 /// How often to check a SQLite file for submissions that the operator has retried.
 const FILE_CHECK_INTERVAL: Duration = Duration::from_secs(30);
-/// The delay before the next try while another replica is processing a batch.
+/// The delay before this process tries again if another replica is processing a batch.
 const TURN_RETRY_DELAY: Duration = Duration::from_millis(20);
 /// The maximum number of submissions that one transaction releases, and of mails asking for a confirmation
 /// that it queues. Visitors may be waiting for it.
@@ -327,7 +327,7 @@ impl ProcessorThread {
             if is_limited {
                 self.store.events().mails_limited.notify_one();
             }
-            // Keep checking a shared database: another replica may hold submissions and then stop.
+            // Always check a shared database: another replica may stop after it has held submissions.
             self.is_flooded = is_flooded || released > 0 || self.store.is_shared();
             self.released += released;
             if is_flooded {
@@ -487,7 +487,7 @@ impl BatchTimer {
         BatchTimer { began: Instant::now(), spent: thread_time() }
     }
 
-    /// How long the thread rests after a batch, so that visitors get most of a core.
+    /// How long the thread sleeps after a batch, to leave most of a core to visitors' requests.
     fn rest(&self, processed: &Processed) -> Duration {
         // To write what the statements have changed, the commit takes about as much CPU time again, and the
         // checkpoint of SQLite a quarter (measured in a profile of a minute with visitors).

@@ -161,7 +161,7 @@ impl StoreError {
             StoreError::Database { code, .. } if code & 0xff == rusqlite::ffi::SQLITE_CORRUPT => {
                 "restore a backup (docs/pages/backups.md); please report this if only frontdesk has written to the database"
             }
-            // Most of these errors concern one row, and an older backup would lose all later submissions.
+            // Usually only one row is damaged, and an older backup lacks all later submissions.
             StoreError::Damaged(_) => {
                 "save the inbox with `frontdesk backup FILE` (PostgreSQL: `pg_dump`), which also checks the database, and report this; restore an older backup only if that fails"
             }

@@ -58,7 +58,7 @@ pub struct PgConnection {
     /// Whether the server has sent a warning since the last check.
     warned: Arc<AtomicBool>,
     prepared: RefCell<HashMap<String, Statement>>,
-    /// The state of a connection through a pooler; `None` if the session is certainly this connection's own.
+    /// The state of a connection through a pooler; `None` if the connection certainly has its own session.
     pooled: Option<Pooled>,
     _alive: oneshot::Sender<Infallible>,
 }
@@ -419,7 +419,7 @@ impl Drop for PgConnection {
 /// How long dropping a connection waits for the server.
 const DROP_TIMEOUT: Duration = Duration::from_secs(1);
 
-/// A query that returns no rows, but shows the types of the columns that an `INSERT` fills.
+/// A query without rows, from which the server derives the column types of an `INSERT`.
 fn select_nothing(into: &str) -> String {
     let (table, names) = into.split_once(' ').unwrap_or_default();
     format!("SELECT {} FROM {table} LIMIT 0", names.trim_matches(['(', ')']))

@@ -105,7 +105,7 @@ pub struct RefusedSource {
     pub refused: usize,
 }
 
-/// How many submissions with a signal were held, and how many of these operators released.
+/// How many submissions with a signal were held, and how many of them were released by operators.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct SignalCount {
     pub signal: String,

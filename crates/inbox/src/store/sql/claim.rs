@@ -85,7 +85,7 @@ impl Transaction<'_> {
                     continue;
                 }
             } else if let Some(pace) = pace.as_mut().filter(|_| found.is_paced()) {
-                // Only first attempts for high-volume networks are paced.
+                // The rate limit applies only to first attempts for high-volume networks.
                 pace.count_message();
             }
             claimed.extend(begin_attempt(tx, found, now, lease)?);

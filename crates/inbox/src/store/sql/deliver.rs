@@ -81,7 +81,7 @@ impl Transaction<'_> {
                 for row in tx.query(&waiting, values![channel, now])? {
                     let failures = row.get("failures").unwrap_or(u32::MAX);
                     let latest = schedule::add_delay(now, schedule::longest_wait(failures));
-                    // `due_at` is after `now`, so a time out of range is too late, not too early.
+                    // The query returns only times after `now`, so an out-of-range time is too late.
                     if !row.get::<Timestamp>("due_at").is_ok_and(|at| at <= latest) {
                         far.push((row.get::<Uuid>("submission")?, channel.clone()));
                     }

@@ -43,7 +43,7 @@ impl Listing<'_> {
     /// Reads the next page from the database once the current one is used up. Sets `left` to zero if it was
     /// the last one.
     fn read_page(&mut self) -> Result<(), StoreError> {
-        // If the filter matches none of a group of candidates, go on to the next group.
+        // Read groups of candidates until one of them contains a match.
         while self.page.is_empty() && self.left > 0 {
             let size = WINDOW.min(self.left);
             let ids: Option<Vec<Uuid>> =

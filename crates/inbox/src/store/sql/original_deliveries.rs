@@ -40,7 +40,7 @@ impl Reach {
         now: i64,
     ) -> Result<Reach, StoreError> {
         let mut reach = Reach::default();
-        // Without channels, no submission needs a delivery.
+        // Without channels, there are no deliveries to look up.
         if channels.is_empty() {
             return Ok(reach);
         }

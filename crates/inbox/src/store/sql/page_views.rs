@@ -48,7 +48,7 @@ pub struct ViewCounts {
     pub referrers: Vec<ReferrerCount>,
 }
 
-/// The values of a row's key columns (without the day), and the number to add to its count.
+/// The values of a row's key columns except the day, and the number to add to the row's count.
 type Addition<'a> = (Vec<&'a str>, u64);
 
 /// The statements for a table of daily counts, and its maximum number of rows per day.

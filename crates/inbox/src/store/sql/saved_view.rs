@@ -36,7 +36,7 @@ pub enum Saved {
 }
 
 impl Editor {
-    /// Saves a list under `name`, which is trimmed. Replaces a view with the same name, also another user's.
+    /// Saves a list under the trimmed `name`. Replaces a view with the same name, even another user's.
     pub fn save_view(&mut self, name: &str, query: &str) -> Result<Saved, StoreError> {
         let name = name.trim();
         let is_valid = !name.is_empty()

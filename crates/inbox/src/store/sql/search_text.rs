@@ -18,7 +18,7 @@ use frontdesk_forms::text::{fold, folded, single_spaced};
 /// telephone number as its digits, because fields store them so.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct SearchText {
-    /// The spellings of each word. A text matches if it has one spelling of every word.
+    /// The spellings of each word. A text matches if it contains every word in at least one spelling.
     words: Vec<Vec<String>>,
 }
 
@@ -31,7 +31,7 @@ impl SearchText {
         (!words.is_empty()).then_some(SearchText { words }).ok_or("it has no letter or digit to search for")
     }
 
-    /// The byte offset of the earliest match of any of the words in `value`, also within a longer word.
+    /// The byte offset in `value` of the first match of any of the words. Matches parts of longer words, too.
     pub fn find(&self, value: &str) -> Option<usize> {
         let begins = |word: &str, at: usize| {
             let mut rest = single_spaced(folded(&value[at..]));

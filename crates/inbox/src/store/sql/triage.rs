@@ -115,7 +115,7 @@ impl Editor {
         let changed = tx.execute(set, values![id, is_spam.then_some(teacher.now)])?;
         if let Some(taught) = taught {
             if lesson::teach(tx, teacher, id, taught)? && changed == 0 {
-                // Log the lesson here: the mark did not change, so `annotate` logs nothing.
+                // The mark did not change, so `annotate` logs nothing. Log the change of the lesson here.
                 let action = if is_spam { OperatorAction::Spam } else { OperatorAction::NotSpam };
                 self.log_entry(action).about(id).add(tx, 1)?;
             }

@@ -27,7 +27,7 @@ const LONGEST_WAIT: i64 = 90 * DAY_IN_MILLISECONDS;
 /// An episode is a period in which [`MailLimit::All`] is used up. It ends once no mail has exceeded the limit
 /// for this long.
 const EPISODE_GAP: i64 = HOUR;
-/// Minimum interval between two updates of [`LIMITED_AT`] during an episode, in milliseconds.
+/// Minimum interval between two updates of [`LIMITED_AT`] while the limit is used up, in milliseconds.
 const EPISODE_PRECISION: i64 = 60 * 1000;
 /// Keys under which the inbox stores the beginning and the end of the latest episode in which
 /// [`MailLimit::All`] was used up, and the beginning of the latest one that the team has been notified of.

@@ -23,7 +23,7 @@ const COPY_AFTER_ROWS: u64 = 6144;
 /// The copier stops after a pass that copied at most this many pages: the writer then has about as few left
 /// to copy.
 const MAX_REST_PAGES: i64 = 128;
-/// Added to the thread's nice value, so that the writer, which visitors wait for, runs before the copier.
+/// Added to the thread's nice value: visitors wait for the writer, so it takes precedence over the copier.
 const NICE: i32 = 10;
 /// Maximum number of passes over the log. Under heavy load, the log may grow faster than it is copied.
 const MAX_PASSES: usize = 8;
