@@ -57,7 +57,7 @@ impl LimitRule {
     }
 }
 
-/// Refuses a request for the longer of the two waits. `None` if both waits are zero.
+/// A refusal that asks the client to wait for the longer of the two times. `None` if both are zero.
 pub(super) fn refusal([source, network]: [Duration; 2]) -> Option<Admission> {
     match source.max(network) {
         Duration::ZERO => None,

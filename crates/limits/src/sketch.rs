@@ -31,7 +31,7 @@ const ROUND: Duration = Duration::from_hours(1);
 /// The cells of a count-min sketch: [`ROWS`] rows of 64-bit values. Each key has one cell in each row.
 pub(super) struct CellTable {
     hasher: RandomState,
-    /// A row has `2^bits` cells.
+    /// Base-2 logarithm of the number of cells in a row.
     bits: u32,
     /// The cells of the first row, then those of the second row, and so on.
     pub(super) cells: Vec<u64>,

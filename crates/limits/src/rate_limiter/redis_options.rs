@@ -53,7 +53,7 @@ impl RedisOptions {
     pub fn describe_hash_secret(&self) -> Result<&'static str, &'static str> {
         match &self.secret {
             Some(_) => Ok("sources are hashed with `limits.shared_secret`"),
-            // Without a secret, anyone who reads Redis can recover the sources by hashing all IPv4 addresses.
+            // Without a secret, hashing all IPv4 addresses reveals the sources to anyone who can read Redis.
             None if self.password().is_empty() => Err(
                 "sources are hashed without a secret, so anyone who reads Redis can find out which addresses have sent requests: \
                  set `limits.shared_secret` to the same value on all servers",
