@@ -137,7 +137,7 @@ impl Visit {
         })
     }
 
-    /// The login page with the reason why a link cannot be used: 403 in another browser, otherwise 401.
+    /// The login page, with the reason why a link was refused: 403 in another browser, otherwise 401.
     fn refusal(&self, state: LoginState) -> Reply {
         match state {
             LoginState::OtherBrowser => {

@@ -173,7 +173,7 @@ struct PageViews {
     total: Views,
     pages: Vec<(String, Views)>,
     referrers: Vec<(String, usize)>,
-    /// The first day with counts, if that is later than the first day of the period.
+    /// The first day whose views are included, if earlier days of the period are left out.
     cut_to: Option<Date>,
 }
 

@@ -9,7 +9,7 @@ pub enum TimeArgument {
     At(Timestamp),
     /// The beginning of a day: midnight in the operator's time zone.
     Day(Date),
-    /// The time that is this long before now.
+    /// A duration before the current time.
     Ago(SignedDuration),
 }
 

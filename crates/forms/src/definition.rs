@@ -186,7 +186,7 @@ pub type DefinitionId = [u8; 16];
 
 /// All definitions that this process has used.
 static DEFINITIONS: LazyLock<Mutex<HashMap<DefinitionId, &'static Form>>> = LazyLock::new(Mutex::default);
-/// All texts of definitions that this process has read.
+/// All interned texts of definitions.
 static TEXTS: LazyLock<Mutex<HashSet<&'static str>>> = LazyLock::new(Mutex::default);
 
 impl Form {

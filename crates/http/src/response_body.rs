@@ -38,7 +38,7 @@ impl FileBody {
         Self { modified: Some(modified), ..self }
     }
 
-    /// Fails if the file has been modified. Does nothing without [`Self::unchanged_since`].
+    /// Fails if the file has been modified. Checks nothing unless [`Self::unchanged_since`] was called.
     pub(super) fn check_unchanged(&self) -> io::Result<()> {
         let Some(modified) = self.modified else { return Ok(()) };
         let now = self.file.metadata()?;

@@ -59,7 +59,7 @@ pub(super) fn open_or_create(server: &Server) -> Result<PgConnection, StoreError
     open_to_edit(server).map(|(connection, _)| connection)
 }
 
-/// How long to keep trying to take a lock: the server may take this long to notice that its holder is gone.
+/// How long to retry taking a lock, because the server may notice only late that the lock's holder is gone.
 const MAX_LOCK_WAIT: Duration = Duration::from_secs(2);
 
 /// The key of the lock that is shared by all processes that use the inbox.

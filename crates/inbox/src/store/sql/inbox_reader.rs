@@ -213,7 +213,7 @@ impl InboxReader {
             Cell::Blob(after.as_bytes().to_vec()),
         ];
         let nothing_to_deliver = has_nothing_to_deliver(channels, &mut values);
-        // `channels` is null for processed submissions only.
+        // `channels` is null only for processed submissions.
         let settled = format!(
             "SELECT {SUBMISSION} FROM accepted s WHERE s.id > ?2 AND s.channels IS NULL AND s.sealed IS NULL
              AND {nothing_to_deliver} ORDER BY s.id LIMIT ?1"

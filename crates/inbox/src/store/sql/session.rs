@@ -38,7 +38,7 @@ pub struct Session {
     pub created_at: Timestamp,
     /// When the session was last used, to the minute.
     pub used_at: Timestamp,
-    /// Whether the session's login link was in a mail. Otherwise a command printed it.
+    /// Whether the session's login link was sent by mail. If false, a command printed it.
     pub is_mailed: bool,
     /// Whether the session lasts for [`TRUSTED_LIFETIME`].
     pub is_trusted: bool,
