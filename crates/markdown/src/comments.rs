@@ -310,7 +310,7 @@ fn end_of_percent(body: &str, start: usize, ranges: &BodyRanges) -> Option<(usiz
     let end = body[inside..].match_indices(PERCENT).map(|(at, _)| inside + at).find(|at| {
         let after = body[at + PERCENT.len()..].chars().next();
         let is_mark = after.is_none_or(|c| !c.is_alphanumeric() && c != '%');
-        // If the comment contains HTML, the parser may take the end of the comment as a part of the HTML.
+        // HTML inside the comment may make the parser treat the closing `%%` as a part of that HTML.
         let may_be_html = || is_alone && has_own_lines(body, *at..at + PERCENT.len());
         is_mark && !ranges.is_code(*at) && (!is_in(&ranges.html, *at) || may_be_html())
     });

@@ -42,7 +42,7 @@ pub fn parse<'a>(arena: &'a Arena<'a>, body: &str, options: &Options<'_>) -> Nod
                 let may_cross = || math.literal.contains(['`', '<', ']', ':']);
                 let is_text = body[range.clone()].starts_with('$')
                     && (is_text(&source, math, node.data().sourcepos)
-                        // The formula would end inside code, HTML, a URL or the destination of a link.
+                        // A formula that would end inside code, HTML, a URL or a link destination is text.
                         || may_cross() && {
                             let opaque = opaque.get_or_insert_with(|| opaque_ranges(body, options));
                             let before = opaque.partition_point(|it| it.start < range.end);

@@ -25,7 +25,7 @@ pub fn find(text: &str, source: &SourceText<'_>, position: Sourcepos) -> Option<
 /// Like [`find`]. `line` is the line that the text begins, without the markers of lists and quotes; `None`
 /// for a text in the middle of a line. `follows_link` says that the text is directly behind a link or image.
 fn find_in(text: &str, line: Option<&str>, follows_link: bool) -> Option<(String, &'static str)> {
-    // Most texts lack the bytes that begin the syntax in `find_anywhere`, so skip the search for these.
+    // Most texts have none of the bytes with which the syntax that `find_anywhere` finds can begin.
     if memchr3(b'{', b'[', b'=', text.as_bytes()).is_some()
         && let Some(found) = find_anywhere(text, line.is_some(), follows_link)
     {
@@ -60,7 +60,7 @@ fn find_in(text: &str, line: Option<&str>, follows_link: bool) -> Option<(String
     }
 }
 
-/// The message that this syntax is not supported, and the hint.
+/// A warning that the page shows `syntax` as text because it is not supported, with the hint.
 fn shown(syntax: &str, hint: &'static str) -> (String, &'static str) {
     (format!("`{}` is not supported; the page shows it as text", syntax.trim_end()), hint)
 }

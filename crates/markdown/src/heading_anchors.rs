@@ -7,7 +7,7 @@ use comrak::adapters::{HeadingAdapter, HeadingMeta};
 use comrak::nodes::Sourcepos;
 use frontdesk_forms::text::escape_html;
 
-/// Renders each heading with the next of the given ids and a link to the heading.
+/// Renders headings with a link to themselves. Each heading gets the next id in the list.
 pub struct AnchoredHeadings(Mutex<std::vec::IntoIter<String>>);
 
 impl AnchoredHeadings {

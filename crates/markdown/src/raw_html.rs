@@ -18,7 +18,7 @@ pub const BLOCKED: [(&str, &str); 6] = [
     (" style=", "give the element a class, and add a rule for the class to theme/style.css"),
 ];
 
-/// The parts of a warning about an address on a host that the policy blocks: what it blocks, and the hint.
+/// For an image on another site: what the policy blocks, and the hint of the warning.
 pub const BLOCKED_IMAGE: (&str, &str) = (
     "images from other sites",
     "copy the image to assets/, or add its host to `image` in `[security.allow]` in frontdesk.toml",

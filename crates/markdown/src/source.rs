@@ -163,7 +163,7 @@ pub fn find_destination(text: &str) -> Option<Range<usize>> {
 /// any URL that is not empty.
 fn is_destination(written: &str, url: &str) -> bool {
     let written = written.strip_prefix('<').and_then(|rest| rest.strip_suffix('>')).unwrap_or(written);
-    // Do not decode escapes and entities, because they are rare: assume that such a destination is the URL.
+    // Escapes and entities are rare: do not decode them, but assume that a destination with any is the URL.
     written == url || written.contains(['\\', '&']) && !url.is_empty()
 }
 
