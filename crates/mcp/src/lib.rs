@@ -64,15 +64,15 @@ pub struct ToolHints {
 /// The result of a tool call.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum CallOutcome {
-    /// Contains the result for the client's model.
+    /// The tool succeeded. Contains the result for the client's model.
     Done(String),
-    /// Contains the reason for the client's model.
+    /// The tool failed. Contains the reason, for the client's model.
     Failed(String),
-    /// The tool does not exist, or this session does not offer it. Contains the text of the protocol's error.
+    /// The tool does not exist, or this session does not offer it. Contains the protocol error's message.
     Refused(String),
 }
 
-/// The tools of a server.
+/// Provides a server's tools, and runs them.
 pub trait ToolProvider: Send + Sync + 'static {
     fn describe(&self) -> ServerDescription;
     fn tools(&self) -> Vec<ToolDescription>;
