@@ -112,7 +112,7 @@ pub(crate) fn read_jpeg(bytes: &[u8]) -> Option<JpegHeader> {
     })
 }
 
-/// The orientation that the Exif data state. `None` if it is missing or not from 1 to 8.
+/// The orientation in the Exif data; `None` if it is missing or not from 1 to 8.
 fn orientation(exif: &[u8]) -> Option<u8> {
     let exif = exif::Reader::new().read_raw(exif.to_vec()).ok()?;
     let value = exif.get_field(Tag::Orientation, In::PRIMARY)?.value.get_uint(0)?;
