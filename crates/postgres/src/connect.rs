@@ -159,7 +159,7 @@ where
                 // to.
                 Some(Ok(AsyncMessage::Notice(_))) => warned.store(true, Ordering::Relaxed),
                 Some(Ok(_)) => {}
-                // Ignore the error here: the client returns it to its callers.
+                // Ignore the error: the client returns it to its callers.
                 Some(Err(_)) | None => return,
             }
         }

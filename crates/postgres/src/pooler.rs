@@ -48,7 +48,7 @@ impl PoolerState {
         self.is_pooled.load(Ordering::Relaxed)
     }
 
-    /// From now on, connections to this database are used as if there were a pooler.
+    /// Marks the database as being behind a pooler, for all clones of the server.
     pub fn set_pooled(&self) {
         self.is_pooled.store(true, Ordering::Relaxed);
     }
@@ -71,7 +71,7 @@ impl PoolerState {
     }
 }
 
-/// The error of a failed transaction, by the part that failed: its first statements, or a later one.
+/// The error of a failed transaction, and whether its beginning or a later statement failed.
 pub enum FailedPart {
     Begin(Error),
     Later(Error),
