@@ -79,7 +79,7 @@ fn release_ends() {
         let spawn = |_| {
             let ended = ended.clone();
             let run = move || {
-                // Allocate on one thread at a time, because the blocks need much address space.
+                // Allocate on one thread at a time, because the blocks take up a lot of address space.
                 let own_turn = turn.lock();
                 release_end();
                 drop(own_turn);

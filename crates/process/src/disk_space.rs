@@ -69,7 +69,7 @@ impl Space {
 pub struct Inodes {
     /// The number of inodes available to unprivileged users (`f_favail`).
     pub free: u64,
-    /// The number of all inodes; 0 if the file system has no fixed number.
+    /// The total number of inodes; 0 if the file system has no fixed number.
     pub total: u64,
 }
 

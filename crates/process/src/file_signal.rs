@@ -88,7 +88,7 @@ impl FileSignalListener {
             self.watch_file();
             let left = deadline.saturating_duration_since(Instant::now());
             let heard = match &self.inotify {
-                // The file may have been created and signaled before this watch.
+                // The file may have been created and signaled before the watch was added.
                 Some(_) if !is_watched && self.read_stamp() != self.seen => true,
                 Some(inotify) if self.watch.is_some() => {
                     let timeout = Timespec::try_from(left).unwrap_or(Timespec { tv_sec: 60, tv_nsec: 0 });

@@ -11,7 +11,7 @@ use rustix::io::Errno;
 /// The suffix of the file's name until the file is complete.
 const PARTIAL: &str = ".partial";
 
-/// Errors of folders that can be written, but not synced.
+/// Errors from syncing a folder that can be written to, but not synced.
 const CANNOT_SYNC: [io::ErrorKind; 3] =
     [io::ErrorKind::PermissionDenied, io::ErrorKind::InvalidInput, io::ErrorKind::Unsupported];
 

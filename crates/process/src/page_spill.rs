@@ -14,7 +14,7 @@ const MIN_TOTAL: u64 = 64 << 20;
 /// around those that are read, so several times as much may be mapped.
 const MAX_MAPPED: usize = 4 << 20;
 
-/// The storage of pages: on disk for a large site, and otherwise on the heap.
+/// Stores the pages of a site: on disk for a large site, and otherwise on the heap.
 #[derive(Debug)]
 pub struct PageSpill {
     spill: Spill,

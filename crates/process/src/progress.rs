@@ -17,7 +17,7 @@ pub struct WorkState {
     /// The name of the stage, which says what its steps are, such as "rows verified".
     pub stage: &'static str,
     pub done: u64,
-    /// The number of all steps of the stage; 0 if it is not known.
+    /// The total number of steps in the stage; 0 if it is not known.
     pub total: u64,
 }
 
