@@ -16,7 +16,7 @@ use super::publication::{ContentMark, examine};
 /// until the next load. Further files are opened for each request.
 pub const MAX_HELD_OPEN: u64 = 256;
 
-/// At most one in this many of the process's file descriptors is used to keep files open.
+/// The process's limit of file descriptors divided by this bounds the number of files kept open.
 const HELD_OPEN_DIVISOR: u64 = 16;
 
 /// Length in bytes of the pieces that are examined and hashed.
@@ -39,7 +39,7 @@ pub struct DiskFile {
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct DiskFileChanged;
 
-/// Whether a file may be published, which [`DiskFile::read`] determines from its content.
+/// The result of [`DiskFile::read`]: whether the file's content permits publishing it.
 pub enum DiskContent {
     Published(Arc<DiskFile>, Hash),
     Excluded(ContentMark),

@@ -515,7 +515,7 @@ impl FolderListing<'_, '_, '_> {
         let has_settings = || (!is_folder && has_settings(name, at)).then_some(HostingFile::Configuration);
         match HostingFile::from_name(name, is_folder).or_else(has_settings) {
             Some(HostingFile::Rules) if is_build => {
-                // The server applies these rules itself, so do not list the file as excluded.
+                // Do not list the rules of a build as excluded, because the server applies them itself.
                 self.publication.refuse(place, &ExclusionReason::Hosting);
                 return true;
             }

@@ -42,7 +42,7 @@ const OVERRIDES: [(&str, &str); 41] = [
     ("yml", "application/yaml"),
     ("vcf", "text/vcard"),
     ("toml", "application/toml"),
-    // Windows and Apple's devices install files of these types only.
+    // Windows and Apple devices install such files only if they are served with these types.
     ("appinstaller", "application/appinstaller"),
     ("msix", "application/msix"),
     ("msixbundle", "application/msixbundle"),
@@ -56,7 +56,7 @@ const OVERRIDES: [(&str, &str); 41] = [
     ("stl", "model/stl"),
     // Apple's devices offer to install a profile of this type.
     ("mobileconfig", "application/x-apple-aspen-config"),
-    // Formats without a registered type: two are JSON, and browsers show JSON Lines if it is plain text.
+    // No type is registered: the first two are JSON, and browsers show JSON Lines only as plain text.
     ("ipynb", "application/json"),
     ("topojson", "application/json"),
     ("jsonl", "text/plain"),
@@ -128,7 +128,7 @@ pub fn encoded_media_type(
     (has_loader && PARTS.iter().any(|part| stem.ends_with(part))).then(|| (media_type(stem), coding))
 }
 
-/// The folders, with a final slash, that contain a file `*.loader.js`, as the games of Unity have it.
+/// The folders, with a final slash, that contain a file `*.loader.js`, as builds of Unity games do.
 pub fn loader_folders<'n>(names: impl Iterator<Item = &'n str>) -> HashSet<&'n str> {
     names.filter(|name| name.ends_with(".loader.js")).map(folder_of).collect()
 }

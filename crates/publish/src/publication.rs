@@ -69,7 +69,7 @@ pub enum ExclusionReason {
     Private(String),
     #[error("its name begins with a dot")]
     Hidden,
-    /// Contains the mode of the file, or of the folder above it that excludes some users.
+    /// Contains the mode of the file, or of the folder above it that some users cannot enter.
     #[error("fewer users of this machine may read it (mode {:04o}) than the pages", .0 & 0o7777)]
     Mode(u32),
     #[error("its name is that of a backup, a temporary file or a file of the operating system")]
@@ -108,7 +108,7 @@ impl ExclusionReason {
     }
 }
 
-/// Whether a folder contains the files that cause other files in it to be excluded.
+/// Whether a folder contains files because of which other files in it are excluded.
 #[derive(Debug, Clone, Copy, Default)]
 pub(crate) struct Siblings {
     /// Whether the folder contains a `frontdesk.toml`, in upper or lower case.
@@ -162,7 +162,7 @@ pub(crate) fn exclusion_by_name(name: &str, is_folder: bool, siblings: Siblings)
         || (siblings.has_configuration && lower.ends_with(".toml"))
         || ends_with(&[".env"])
         || lower == "web.config";
-    // Syncthing and Dropbox give such names to the older of two versions; a date follows.
+    // Syncthing and Dropbox add these texts to the name of the older of two versions; a date follows.
     let is_conflict = [".sync-conflict-2", "conflicted copy 2"].iter().any(|part| lower.contains(part));
     let is_leftover = is_conflict
         || ends_with(&LEFTOVERS)
@@ -273,7 +273,7 @@ pub struct Publication<'a> {
 pub struct PublicationResult {
     /// The excluded files and folders, sorted by name.
     pub exclusions: Vec<Exclusion>,
-    /// Notes about folders with pages that not all users may read, because modes protect fewer files there.
+    /// Notes about folders in which modes exclude fewer files, because some users may not read the pages.
     pub notes: Vec<String>,
 }
 
@@ -337,7 +337,7 @@ impl<'a> Publication<'a> {
         exclusion.map(ToString::to_string)
     }
 
-    /// Adds a note if not all users may read the pages in the folder `place`.
+    /// Adds a note if some users may not read the pages in the folder `place`.
     pub fn note_audience(&mut self, audience: Audience, place: &str) {
         self.result.notes.extend(audience.describe(place));
     }

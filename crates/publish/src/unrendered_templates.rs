@@ -44,15 +44,15 @@ fn template_syntax(text: &str) -> Vec<TemplateSyntax> {
     let text = text.strip_prefix('\u{feff}').unwrap_or(text);
     let marks = FrontMatterMarks::of(text);
     let front_matter = marks.and_then(|marks| Some((marks, marks.split(text)?.1)));
-    // Without an end of front matter, the first line is a horizontal rule.
+    // If no line ends the front matter, the first line is a horizontal rule instead.
     let body = front_matter.map_or(text, |(_, body)| body);
     let skipped = &text[..text.len() - body.len()];
     if front_matter.is_some_and(|(marks, _)| !marks.is_yaml) {
-        // Only sources, such as those of Hugo and Zola, have front matter in TOML.
+        // Only sources of generators such as Hugo and Zola have front matter in TOML.
         let opening = text.lines().next().unwrap_or_default().trim_end();
         found.push(TemplateSyntax { kind: opening.to_owned(), line: 1 });
     }
-    // The marks of the open fenced code block, and their indentation.
+    // The fence that opened the current code block, and its indentation.
     let mut fence: Option<(&str, usize)> = None;
     let mut follows_text = false;
     for (line, number) in body.lines().zip(skipped.lines().count() + 1..) {

@@ -161,7 +161,7 @@ fn in_web_config(text: &str, exists: impl Fn(&str) -> bool) -> Option<AccessRule
                 (is_open, removed) = (false, None);
                 None
             }
-            // IIS permits all users at the level of the server, until a configuration removes this rule.
+            // IIS has a server-wide rule that permits all users, until a configuration removes it.
             "clear" | "remove" if name == "clear" || has(value("users"), &["*"]) => {
                 removed = Some(at);
                 None
@@ -206,7 +206,7 @@ fn tags_of(text: &str) -> impl Iterator<Item = (usize, String)> {
     })
 }
 
-/// The value of an attribute of a tag from [`tags_of`]. Ignores the case of the attribute's name.
+/// The value of the attribute `key`, in any case, of a tag from [`tags_of`].
 fn attribute<'a>(tag: &'a str, key: &str) -> Option<&'a str> {
     let key = format!(" {}=\"", key.to_ascii_lowercase());
     let start = tag.to_ascii_lowercase().find(&key)? + key.len();

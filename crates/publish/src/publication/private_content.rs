@@ -139,7 +139,7 @@ fn is_public_keyring(bytes: &[u8]) -> bool {
             }
             _ => return false,
         };
-        // Tag 6 is a public key, and 5 and 7 are a private key and a private subkey.
+        // In OpenPGP, tag 6 is a public key; 5 and 7 are a private key and a private subkey.
         let is_first = rest.len() == bytes.len();
         let Some(next) = body.get(length..).filter(|_| tag == 6 || !is_first && tag != 5 && tag != 7) else {
             return false;
@@ -318,7 +318,7 @@ fn is_export(text: &[u8]) -> bool {
     let mut rest = compact.strip_prefix(b"[").unwrap_or(&compact);
     EXPORT_COLUMNS.iter().zip(["{", ",", ",", ","]).all(|(name, before)| {
         let member = format!("{before}\"{name}\":\"");
-        // Skip the value up to the next quote: the values of these columns contain no quotes.
+        // Skip the value, which ends at the next quote: values of `EXPORT_COLUMNS` contain no quotes.
         let after = rest.strip_prefix(member.as_bytes());
         let value =
             after.and_then(|after| after.iter().position(|byte| *byte == b'"').map(|at| &after[at + 1..]));
