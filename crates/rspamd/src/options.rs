@@ -20,7 +20,7 @@ pub struct RspamdOptions {
 #[derive(Clone, PartialEq, Eq)]
 pub struct Password(HeaderValue);
 
-/// Why a value is not usable; a clause for the operator.
+/// The reason why a value is invalid, in words for the operator.
 pub type OptionsError = String;
 
 impl Password {
