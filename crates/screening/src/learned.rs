@@ -311,7 +311,7 @@ fn weight(lesson: &Lesson) -> f64 {
 /// of their [`SKETCH_TOKENS`] smallest word tokens. Otherwise, adds the lesson to `seen` as `number`.
 fn is_repeat(lesson: &Lesson, number: usize, seen: &mut HashMap<(bool, u32), HashSet<usize>>) -> bool {
     let kind = lesson.kind.is_spam();
-    // The hashes are sorted, so these are the smallest ones.
+    // The hashes are sorted, so the first ones are the smallest.
     let sketch = lesson.tokens.hashes.iter().filter(|hash| *hash & WORD != 0).take(SKETCH_TOKENS);
     let sketch: Vec<u32> = sketch.copied().collect();
     let mut shared: HashMap<usize, usize> = HashMap::new();

@@ -56,7 +56,7 @@ const UNKNOWN: Id = 0;
 const BREAK: Id = Id::MAX;
 /// Maximum number of files with frequent words: languages are bits of a `u32`.
 const MAX_LANGUAGES: u32 = 32;
-/// A text counts as a text in all languages if it has fewer frequent words than this in each of them.
+/// A text with fewer frequent words than this in every language counts as a text in all languages.
 const MIN_COMMON: u32 = 3;
 /// A text also counts as a text in another language if its number of frequent words of that language is at
 /// least this percentage of the number for its main language.
@@ -68,7 +68,7 @@ const MAX_ENTRIES: usize = 60_000;
 struct Step {
     /// Whether up to [`GAP`] other words may precede the step.
     gap: bool,
-    /// The word that matches here.
+    /// The word that fills this position.
     word: Id,
     /// The number of the list in [`Tables::others`] with further words that match, because the phrase has
     /// alternatives or a prefix; 0 without any.
@@ -82,7 +82,7 @@ impl Step {
     }
 }
 
-/// A [`Step`] while the lexicon is being built, with all words that match here.
+/// A [`Step`] while the lexicon is being built, with all words that match it.
 struct ParsedStep {
     gap: bool,
     words: Vec<Id>,
@@ -99,7 +99,7 @@ struct Phrase {
 /// each would take an allocation of its own.
 struct Lists<T> {
     items: Box<[T]>,
-    /// Where each list begins in `items`, and where the last one ends.
+    /// The start of each list in `items`, followed by the end of the last list.
     bounds: Box<[u32]>,
 }
 
@@ -158,7 +158,7 @@ pub struct Tables {
     phrases: Box<[Phrase]>,
     /// The steps of each phrase.
     steps: Lists<Step>,
-    /// The further words that match in a step, sorted; see [`Step::others`]. The first list is empty.
+    /// The other words that match in a step, sorted; see [`Step::others`]. The first list is empty.
     others: Lists<Id>,
     /// The phrases that begin with a word, by the word's ID.
     phrases_by_first_word: Lists<Lead>,

@@ -360,7 +360,7 @@ fn min_time_to_fill(form: &Form) -> Duration {
     let count =
         |fields: &[Field]| fields.iter().filter(|field| field.required && field.kind.is_written()).count();
     let written = form.alternative.iter().map(|fields| count(fields)).chain([count(&form.fields)]).min();
-    // At most 2.5 seconds: browsers may fill in all fields of a long form.
+    // Count at most five fields (2.5 seconds), because browsers may fill in a long form automatically.
     Duration::from_millis(500) * u32::try_from(written.unwrap_or_default().clamp(1, 5)).unwrap_or(1)
 }
 

@@ -12,7 +12,7 @@ const MIN_POINTS: i32 = 25;
 /// an offer. A text with neither is not an offer, even if its shape adds enough points.
 const TELLING_POINTS: i32 = 5;
 const TELLING_ODDS: i32 = 100;
-/// Maximum number of topics that count: a company that lists all its services is no worse than one with few.
+/// Maximum number of topics that count: listing all services is no more suspicious than listing a few.
 const MAX_TOPICS: usize = 2;
 /// A text with at least this many steps of a sales pitch has [`Shape::ManySteps`].
 const MANY_STEPS: usize = 3;

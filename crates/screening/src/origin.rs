@@ -11,7 +11,7 @@ pub enum Origin {
     /// browser.
     #[default]
     NotABrowser,
-    /// This site. The caller also uses this for origins that the operator permits.
+    /// This site. Callers also use this variant for origins that the operator permits.
     Same,
     /// The client is a browser, but `Origin` is missing, empty or `null`. Browsers send `Origin` with every
     /// POST.

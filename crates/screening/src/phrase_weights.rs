@@ -5,7 +5,7 @@
 pub(super) struct PhrasesOfWord {
     /// The position of the word.
     at: usize,
-    /// The languages that the last phrases have in common, as a bit set.
+    /// The languages that the phrases added most recently have in common, as a bit set.
     languages: u32,
     /// The total weight of the phrases in these languages.
     weight: u8,

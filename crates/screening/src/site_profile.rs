@@ -13,7 +13,7 @@ const MAX_WORDS: usize = 300;
 const MIN_LETTERS: u32 = 6;
 /// With fewer frequent words than this, a profile cannot show which words are foreign to the site.
 const MIN_WORDS: usize = 60;
-/// A subject is the site's own trade if about one in this many pages, and at least two, cover the subject.
+/// A subject is the site's own trade if at least two pages, and about one page in this many, cover it.
 const TRADE_SHARE: usize = 8;
 /// Number of bytes at the beginning of a page's text that are read: the beginning shows the subject.
 const MAX_TEXT: usize = 10_000;

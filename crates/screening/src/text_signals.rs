@@ -51,7 +51,7 @@ static MESSENGER_NAMES: LazyLock<[u64; 5]> = LazyLock::new(|| {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct SignalFinding {
     pub(super) signal: Signal,
-    /// The strength, in percent of the signal's maximum points.
+    /// The strength of the signal, as a percentage of its maximum points.
     pub(super) percent: u32,
     pub(super) detail: String,
 }

@@ -69,7 +69,7 @@ pub(super) struct Word {
     pub decorative: u32,
     /// The scripts of the letters, as a bit set of [`Script`]s.
     scripts: u8,
-    /// Whether the letters that are not Latin are an ending or a symbol, see [`Alphabets::has_ending`].
+    /// Whether the non-Latin letters are an ending or a symbol; see [`Alphabets::has_ending`].
     has_ending: bool,
     /// For each of [`PREFIX_LENGTHS`], the hash of that many first letters and digits; 0 if the word is
     /// shorter.
@@ -193,7 +193,7 @@ impl<'a> Iterator for Tokenizer<'a> {
                 ByteClass::Letter | ByteClass::Digit => {
                     let start = self.at;
                     let word = self.read_word();
-                    // In a link, the first word is followed by one of these characters.
+                    // A link has one of these characters directly after its first word.
                     if matches!(bytes.get(self.at), Some(b'.' | b'-' | b':'))
                         && let Some((link, end)) = parse_link(self.text, start)
                     {
@@ -251,7 +251,7 @@ impl Tokenizer<'_> {
             if is_letter {
                 (before, hash) = (hash, extend_hash(hash, char::from(small)));
                 letters += 1;
-                // This bit is set in small letters only, so each of them adds 32.
+                // Only lowercase letters have this bit, so each of them adds 32.
                 lower += usize::from(byte & 0x20);
             }
             is_letter.then_some(hash)
