@@ -17,7 +17,7 @@ pub enum RulesDialect {
 /// A path with placeholders: `:name` for a segment or a part of one, and at most one `*` for any text.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Pattern {
-    /// The segments up to the `*`, or all segments without a `*`. The segment with the `*` is cut before it.
+    /// The segments up to the `*`, the last one cut at the `*`. All segments if there is no `*`.
     start: Vec<Segment>,
     /// The segments after the `*`; the first one is the end of the segment with the `*`. `None` if the
     /// pattern has no `*`.
