@@ -24,7 +24,7 @@ use frontdesk_process::memo::{ByPointer, MemoMap};
 use frontdesk_process::panics::{self, Panic, Part};
 use frontdesk_publish::FileChanged;
 
-/// A tag of listed posts in one language.
+/// A tag that at least one listed post in a language has.
 #[derive(Debug, Clone, Serialize, PartialEq, Eq)]
 pub(super) struct Tag {
     pub name: String,
@@ -305,7 +305,7 @@ pub(super) fn read_documents(
     }
     pages.scheduled.sort_unstable();
     if !pages.left_out_folders.is_empty() {
-        // Publish the other files of a folder that also contains a published page: they may belong to it.
+        // Publish the other files in a folder with a published page, because they may belong to the page.
         let published = pages.included.iter().filter_map(|page| page.matter.0.document.as_ref());
         let folders: HashSet<&str> = published.flat_map(|document| folders_above(&document.file)).collect();
         pages

@@ -39,7 +39,7 @@ const ERROR: char = 'e';
 /// name, `:`, and the index of the option.
 const OPTION: char = 's';
 
-/// The marker of a place in the page that each response fills, such as the value of a field.
+/// The marker for a part of the page that each response fills in, such as the value of a field.
 fn marker(slot: char, field: &str) -> String {
     format!("{OPEN}{slot}{field}{CLOSE}")
 }
@@ -120,7 +120,7 @@ impl FormPage {
             let mut letters = name.chars();
             let slot = letters.next().unwrap_or_default();
             let (name, option) = letters.as_str().split_once(':').unwrap_or((letters.as_str(), ""));
-            // The marker of the message names no field.
+            // The marker for the form's message contains no field name. Its index is 0.
             let field = fields.iter().position(|field| field.name == name).unwrap_or(0);
             pieces.extend([
                 Piece::Text(before.into()),

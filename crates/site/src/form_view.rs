@@ -11,7 +11,7 @@ use super::options::PageForm;
 use super::words::WordList;
 use frontdesk_forms::{Field, FieldKind, Form, FormSet};
 
-/// The language in which a page shows forms, and whether it shows them to visitors without JavaScript.
+/// How a page shows forms: in which language, and whether they work without JavaScript.
 #[derive(Clone, Copy)]
 pub(super) struct FormView<'a> {
     pub words: &'a WordList,
@@ -83,7 +83,7 @@ impl<'a> FormView<'a> {
             field_value(field, &label, &description, is_answered)
         };
         let thanks = Some(definition.thanks).filter(|thanks| !thanks.is_empty());
-        // Built-in forms have no `thanks`, so the operator has written this text.
+        // Built-in forms have no `thanks`, so it is always a text of the operator.
         let done = match (form.confirms, thanks) {
             (true, _) => named("done_confirm").unwrap_or_else(|| words.get("done_confirm")),
             (false, Some(thanks)) => self.choose(named("done"), thanks, Some("")),
@@ -96,7 +96,7 @@ impl<'a> FormView<'a> {
             title => self.title(definition),
             send => text("send", definition.submit, base.map(|base| base.submit)),
             description => text("description", definition.description, base.map(|base| base.description)),
-            // Built-in forms have no introduction here, because their pages have their own.
+            // Omit the introduction of a built-in form, because the form's page has its own.
             introduction => base.is_none().then(|| text("description", definition.description, None)),
             needs_script => named("needs_script").unwrap_or_else(|| words.get("needs_script")),
             done_title => named("done_title").unwrap_or_else(|| words.get("thanks_title")),

@@ -32,7 +32,7 @@ pub(super) struct LinkChecker {
     names: Option<ByPointer<PathRegistry>>,
     /// The anchors of each page, in the order of the pages.
     anchors: Vec<Arc<HashSet<Box<str>>>>,
-    /// The bodies without a broken link in the last check, by source file.
+    /// The facts of the bodies that had no broken link in the last check, by source file.
     intact: HashMap<String, Arc<BodyFacts>>,
 }
 

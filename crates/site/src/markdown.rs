@@ -656,7 +656,7 @@ impl<'a> BodyRenderer<'a, '_> {
     }
 }
 
-/// The `sizes` of images: the theme shows them as wide as the text column, or a narrower window.
+/// The `sizes` of images: the theme shows them as wide as the text column or a narrower window.
 const IMAGE_SIZES: &str = "(min-width: 56rem) 52rem, 100vw";
 
 const NO_ALTERNATIVE: &str = "describe the image between the brackets, as in `![Two servers](servers.svg)`; for mere decoration, write \

@@ -62,7 +62,7 @@ pub struct PagesOptions {
     pub search: Option<bool>,
     /// The number of posts on each page of the blog and of a tag; 0 means that all posts are on one page.
     pub posts_per_page: usize,
-    /// Whether pages have no link that copies their Markdown.
+    /// Whether pages omit the link that copies their Markdown.
     pub hides_copy_link: bool,
     /// Whether forms work without JavaScript. This requires pages that show the errors of a form, and a
     /// thank-you page.
@@ -133,7 +133,7 @@ pub struct FooterLink {
     pub href: String,
 }
 
-/// The hint for a name that no form has.
+/// The hint about an unknown name of a form. `names` are the names of the site's forms.
 pub(super) fn no_such_form(names: &[&str]) -> String {
     match names {
         [] => "the site has no forms: each is a file in `forms/`".to_owned(),

@@ -81,7 +81,7 @@ pub(super) fn parse_publication_time(text: &str) -> Option<Timestamp> {
             && zone.bytes().all(|b| b.is_ascii_uppercase())
             && !["AM", "PM"].contains(zone)
     };
-    // Assume UTC-12 for the name of a time zone: it gives the latest time that the text can mean.
+    // Assume UTC-12 if the time zone is a name: this is the latest time that the text can mean.
     let clock = match clock.split_once(' ').filter(|(_, zone)| is_zone(zone)) {
         Some((time, _)) => format!("{time}-12:00"),
         None => clock,
@@ -100,7 +100,7 @@ const DATE_FORMS: [&str; 11] = [
 /// Numeric date formats: some countries put the day first, and others the month.
 const AMBIGUOUS_FORMS: [&str; 6] = ["%d/%m/%Y", "%m/%d/%Y", "%d.%m.%Y", "%m.%d.%Y", "%d-%m-%Y", "%m-%d-%Y"];
 
-/// Parses a date in the format `form`. `None` if its year is before 1000: `27` is not the year 27.
+/// Parses a date in the format `form`. Rejects years before 1000, because `27` does not mean the year 27.
 fn parse_date(form: &str, text: &str) -> Option<Date> {
     Date::strptime(form, text).ok().filter(|date| date.year() >= 1000)
 }

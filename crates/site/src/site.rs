@@ -554,7 +554,7 @@ impl Site {
         });
     }
 
-    /// Stores a compressed body on disk if pages are on disk and it fills a block; otherwise, on the heap.
+    /// Stores a compressed body on disk if it fills a block and pages are on disk; otherwise, on the heap.
     fn keep(&self, bytes: Vec<u8>) -> Bytes {
         let spill = self.spills.iter().find(|spill| spill.is_active() && bytes.len() as u64 >= BLOCK);
         match spill {

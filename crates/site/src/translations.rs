@@ -98,7 +98,7 @@ impl<'a> Translations<'a> {
         group.flatten().map_or(&[], Vec::as_slice)
     }
 
-    /// A link to a page, as shown on the page `from`: it is the current one if both have the same language.
+    /// A link to a page, for the page `from`. It is marked as current if both have the same language.
     fn link(&self, to: &Document, from: &Document) -> LanguageLink {
         let language = &self.languages[to.language];
         let path = encode(&to.path).into_owned();

@@ -30,12 +30,12 @@ const OF_SCRIPT: &str = "form_";
 /// The prefix of messages about a field. The script shows them on pages in all languages except English: on
 /// English pages, it shows the server's messages.
 const PROBLEM: &str = "problem_";
-/// Maximum length of a word, in characters.
+/// Maximum length of a word, which may be a phrase or a sentence, in characters.
 const MAX_CHARS: usize = 2_000;
 /// A placeholder that the word `date` may contain, although the English word does not contain it.
 const MONTH_NUMBER: &str = "month_number";
 
-/// A word that `frontdesk.toml` replaces.
+/// A word or phrase of the theme that `frontdesk.toml` replaces.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct WordOverride {
     /// The language of `[words.de]`; `None` for `[words]`, which applies to all languages.
@@ -44,7 +44,7 @@ pub struct WordOverride {
     pub text: Placed<String>,
 }
 
-/// All words in one language.
+/// The words and phrases of the theme in one language.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct WordList {
     /// Every word by its name.
@@ -320,7 +320,7 @@ fn language_of_file(name: &str) -> Option<&str> {
     name.strip_prefix(WORDS_FOLDER)?.strip_suffix(".toml").filter(|tag| !tag.contains('/'))
 }
 
-/// The text of the built-in file of words for exactly this tag, in any case, if there is one.
+/// The text of the built-in words file for exactly this tag, ignoring case; `None` if there is none.
 fn built_in(language: &str) -> Option<&'static str> {
     let is_own = |name| language_of_file(name).is_some_and(|own| is_same_tag(own, language));
     let file = BUILT_IN.iter().find(|(name, _)| is_own(name));

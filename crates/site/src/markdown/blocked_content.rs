@@ -38,7 +38,7 @@ impl BodyRenderer<'_, '_> {
                     .all(|url| url.is_some_and(|url| any_permits(&allowed.frame, url))),
                 _ => false,
             };
-            // `<embed-map>` is another element than `<embed>`.
+            // `<embed-map>` is a different element from `<embed>`.
             let is_name = |c: char| c.is_ascii_alphanumeric() || c == '-';
             let is_found =
                 |(at, _)| pattern.ends_with('=') || !lower[at + pattern.len()..].starts_with(is_name);

@@ -45,7 +45,7 @@ pub(super) struct Facts {
     pub forms: Vec<String>,
     /// The controls of the forms with `data-frontdesk`, except for those in a `<template>`.
     pub controls: Vec<ShownForm>,
-    /// Two hashes of each block of links, see [`Converted::link_blocks`].
+    /// Two hashes of each block of links; see [`Converted::link_blocks`].
     pub link_blocks: Vec<[u64; 2]>,
     pub declared_title: Option<String>,
     pub has_title_as_heading: bool,
@@ -79,7 +79,7 @@ struct MetadataFields {
     is_unlisted: bool,
 }
 
-/// The parts of a page that other pages repeat: blocks of links, and the site's name.
+/// The parts of a page that also occur on other pages: blocks of links, and the site's name.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub(super) struct Shared {
     /// The hashes of the blocks of links that the page shares with other pages.
@@ -127,7 +127,7 @@ impl Conversion {
     pub fn unconverted(page: &HtmlPage<'_>) -> Self {
         let metadata = Metadata { title: Some(page.path.clone()), ..Metadata::default() };
         let policy = content_security_policy(&frontdesk_convert::Embedded {
-            // With this, the policy only limits which sites may show the page in a frame.
+            // The content security policy then limits only which sites may show the page in a frame.
             has_policy: true,
             ..frontdesk_convert::Embedded::default()
         });

@@ -61,7 +61,7 @@ impl<'n> LinkSpellings<'n> {
     pub fn into_keeping(self, others: &HashSet<&str>) -> HashSet<&'n str> {
         let spellings: HashMap<&str, u8> =
             self.0.into_iter().map(|(name, spelling)| (name, spelling.into_inner() & !OUTSIDE)).collect();
-        // For each folder: how many more files are linked only with `.html` than in other ways.
+        // For each folder, the number of files linked only with `.html`, minus the other linked files.
         let mut balances: HashMap<&str, isize> = HashMap::new();
         for (name, spelling) in spellings.iter().filter(|(_, spelling)| **spelling != 0) {
             *balances.entry(folder(name)).or_default() += if *spelling == WITH { 1 } else { -1 };

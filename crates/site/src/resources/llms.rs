@@ -90,7 +90,7 @@ fn add_guides(
     let Guide { base, language: Language { words, name: site, prefix, .. } } = context;
     let line = |page: &PageSummary| list_item(base, &page.twin, page);
     let length: usize = pages.iter().map(|page| line(page).chars().count()).sum();
-    // The length of the part of the page's path that names the subfolder; 0 if there is none.
+    // The length of the page's path up to the end of the subfolder; 0 if the page is in none.
     let folder_of = |page: &PageSummary| {
         let end = page.path.strip_prefix(folder).and_then(|rest| rest.find('/'));
         end.map_or(0, |at| folder.len() + at + 1)

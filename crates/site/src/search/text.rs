@@ -111,7 +111,7 @@ impl TextReader {
             if number > 0 {
                 self.push_space();
             }
-            // Most lines can be appended as a whole: 40 % fewer instructions.
+            // Append most lines as a whole, which takes 40 % fewer instructions.
             if is_single_spaced(line) {
                 self.page.text.push_str(line);
                 continue;
