@@ -141,7 +141,7 @@ impl CodeBlock {
         matches!(self.language.as_str(), "diff" | "patch" | "udiff")
     }
 
-    /// The language of the grammar for the code. Empty for a diff, because each of its lines has one color.
+    /// The language for highlighting the code. Empty for a diff, because each of its lines has one color.
     pub fn grammar(&self) -> &str {
         if self.is_diff() { "" } else { &self.language }
     }

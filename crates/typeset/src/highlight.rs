@@ -99,7 +99,7 @@ impl Highlighter {
 /// takes all highlighted blocks from earlier renderings does not unpack the grammars again.
 static KNOWN: Mutex<BTreeMap<String, bool>> = Mutex::new(BTreeMap::new());
 
-/// Whether the language's name stands for text that is not highlighted.
+/// Whether the name of the language means plain text, which is not highlighted.
 fn is_plain(language: &str) -> bool {
     matches!(language, "" | "text" | "txt" | "plain" | "plaintext" | "none" | "output")
 }
