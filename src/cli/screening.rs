@@ -47,7 +47,7 @@ pub(super) enum ScreeningCommand {
     },
 }
 
-/// A text to judge or to learn.
+/// A text to screen, or to learn from.
 struct Text {
     /// The number of the line in the file, from 1.
     line: usize,

@@ -42,7 +42,7 @@ pub(super) fn redirects(layout: &ExportLayout, rules: &[String]) -> String {
     text
 }
 
-/// The encoded path with `*` and `:` encoded too: static hosts take these for the beginning of a pattern.
+/// Also encodes `*` and `:` in an encoded path, because static hosts would treat them as patterns.
 fn literal(path: &str) -> String {
     path.replace('*', "%2A").replace(':', "%3A")
 }

@@ -270,7 +270,7 @@ fn site_maps(layout: &ExportLayout) -> Vec<NginxMap> {
     maps
 }
 
-/// The entry for missing paths in a folder, by its position in [`ExportLayout::missing_in`].
+/// The id of the entry for missing paths in a folder. `number` is its index in [`ExportLayout::missing_in`].
 fn missing_id(number: usize) -> String {
     format!("m{number}")
 }

@@ -264,7 +264,7 @@ fn filters(name: &'static str, description: &str) -> Parameters {
     ]
 }
 
-/// The parameter `ids` for the ids of submissions, followed by `other` if given.
+/// The parameter `ids` for submissions, followed by `other` if there is one.
 fn ids_and(other: Option<(&'static str, Value)>) -> Parameters {
     let ids = json!({
         "type": "array",

@@ -35,7 +35,7 @@ impl ServeOptions {
         config.pages.shows_unpublished = self.drafts;
         // `--watch` is for authors, whose own views must not count.
         config.web.count_views &= !self.watch;
-        // The copy on an author's machine must not send test submissions to the public site.
+        // The canary of a preview must not send test submissions to the public site.
         if self.watch || self.drafts {
             config.canary.every = None;
         }

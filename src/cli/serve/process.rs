@@ -59,7 +59,7 @@ fn connections_within(descriptors: u64) -> usize {
     usize::try_from(possible).unwrap_or(usize::MAX).max(1)
 }
 
-/// Why [`run_in_new_thread`] has no result.
+/// The reason why [`run_in_new_thread`] returned no result.
 #[derive(Debug)]
 pub(super) enum ThreadError {
     NotStarted(std::io::Error),

@@ -53,7 +53,7 @@ pub(super) struct Reloader {
     pub(super) flags: Vec<Flag>,
     pub(super) options: ServeOptions,
     pub(super) trial: TrialLoad,
-    /// The address in links if no base URL is configured.
+    /// The address to use in links if no base URL is configured.
     pub(super) address: Option<SocketAddr>,
     pub(super) app: Arc<AppState>,
     pub(super) worker: Arc<DeliveryWorker>,
@@ -104,7 +104,7 @@ impl Reloader {
                 Ok(ReloadReason::EncodingEnded) => allocator::release_memory(),
                 Ok(reason) => {
                     if reason == ReloadReason::Changed {
-                        // Handle the other reasons after the reload: it may fail.
+                        // Put the other reasons back into the queue, because this reload may fail.
                         for other in wait_for_quiet_period(reasons, self.config.pages.build.as_ref()) {
                             // Sending does not fail, because the receiver exists.
                             let _ = self.reasons.send(other);
@@ -353,7 +353,7 @@ fn shortened(interval: Duration, until: Option<Timestamp>, now: Timestamp) -> Du
     rest.map_or(interval, |rest| rest.min(interval))
 }
 
-/// Logs the first faults with their files and lines, and the number of the others.
+/// Logs the first faults with their files and lines, and how many more there are.
 fn log_faults(faults: &[Fault], is_json: bool) {
     faults.iter().take(MAX_SHOWN_FAULTS).for_each(|fault| log_fault(fault, is_json));
     if let Some(others @ [_, ..]) = faults.get(MAX_SHOWN_FAULTS..) {
