@@ -11,7 +11,7 @@ use divan::{Bencher, black_box};
 use frontdesk_config::Config;
 use frontdesk_limits::MAX_QUOTA;
 use frontdesk_site::WordList;
-use frontdesk_site::link::{LinkCatalog, LinkOrigin};
+use frontdesk_site::link_resolution::{LinkCatalog, LinkOrigin};
 use frontdesk_site::markdown;
 use frontdesk_site::resources::{self, ResourceCache};
 use frontdesk_typeset::highlight::Highlighter;

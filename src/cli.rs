@@ -6,6 +6,8 @@
 mod audit;
 mod backup;
 mod check;
+mod config_and_site_loading;
+mod config_needs;
 mod convert;
 mod current_user;
 mod doctor;
@@ -13,11 +15,9 @@ mod export;
 pub mod inbox;
 mod init;
 mod mcp;
-mod needs;
 mod output;
 mod screening;
 mod serve;
-mod site;
 mod stats;
 mod store;
 mod text_width;
@@ -32,9 +32,9 @@ use clap::error::{ContextKind, ContextValue};
 use clap::{CommandFactory as _, Parser};
 use clap_complete::Shell;
 
+use self::config_and_site_loading::{ConfigOverrides, InboxLocation, SiteArgument, SiteFolder};
 use self::output::{ERROR, write_error};
 use self::serve::ServeOptions;
-use self::site::{ConfigOverrides, InboxLocation, SiteArgument, SiteFolder};
 use frontdesk_process::panics;
 
 /// A company's front desk on the web: serves the website to people and agents, and keeps submissions
@@ -73,7 +73,7 @@ enum Command {
         #[command(flatten)]
         site: SiteArgument,
         /// Folder for submissions
-        #[arg(long, value_name = "DIR", value_parser = site::parse_data_dir)]
+        #[arg(long, value_name = "DIR", value_parser = config_and_site_loading::parse_data_dir)]
         data_dir: Option<PathBuf>,
         /// Print one JSON object per line
         #[arg(long)]
@@ -156,7 +156,7 @@ enum Command {
         #[command(flatten)]
         site: SiteArgument,
         /// Folder for submissions
-        #[arg(long, value_name = "DIR", value_parser = site::parse_data_dir)]
+        #[arg(long, value_name = "DIR", value_parser = config_and_site_loading::parse_data_dir)]
         data_dir: Option<PathBuf>,
         #[command(flatten)]
         options: doctor::DoctorOptions,
@@ -166,7 +166,7 @@ enum Command {
         #[command(flatten)]
         site: SiteArgument,
         /// Folder for submissions
-        #[arg(long, value_name = "DIR", value_parser = site::parse_data_dir)]
+        #[arg(long, value_name = "DIR", value_parser = config_and_site_loading::parse_data_dir)]
         data_dir: Option<PathBuf>,
         #[command(flatten)]
         options: mcp::McpOptions,
@@ -240,7 +240,7 @@ fn run_command(command: Command) -> anyhow::Result<ExitCode> {
         Command::Serve { site, overrides, options } => serve::run(site.path(), &overrides.flags(), options),
         Command::Check { site, load_only: true, .. } => check::only_load(site.path()),
         Command::Check { site, data_dir, json, drafts, .. } => {
-            check::run(site.path(), &site::data_folder_flags(data_dir), json, drafts)
+            check::run(site.path(), &config_and_site_loading::data_folder_flags(data_dir), json, drafts)
         }
         Command::Audit(options) => match options.usage_error() {
             Some(message) => exit_with_usage_error(message),
@@ -255,22 +255,22 @@ fn run_command(command: Command) -> anyhow::Result<ExitCode> {
         Command::Screening { command, location } => screening::run(command, location),
         Command::Stats { mut options, location } => {
             let folder = options.folder.site.take();
-            stats::run(&options, &location.load_configuration(folder, needs::STORE)?)
+            stats::run(&options, &location.load_configuration(folder, config_needs::STORE)?)
         }
         Command::Backup { file, folder, force, location } => {
-            let config = location.load_configuration(folder.site, needs::STORE_AND_BUILD)?;
+            let config = location.load_configuration(folder.site, config_needs::STORE_AND_BUILD)?;
             backup::back_up(&config, &file, force)
         }
         Command::Restore { file, folder, force, location } => {
-            let config = location.load_configuration(folder.site, needs::STORE_AND_BUILD)?;
+            let config = location.load_configuration(folder.site, config_needs::STORE_AND_BUILD)?;
             backup::restore(&file, &config.store.url, force)
         }
         Command::Store { mut command, location } => {
             let folder = command.take_site_folder();
-            store::run(&command, &location.load_configuration(folder, needs::STORE_AND_BUILD)?)
+            store::run(&command, &location.load_configuration(folder, config_needs::STORE_AND_BUILD)?)
         }
         Command::Doctor { site, data_dir, options } => {
-            doctor::run(site.path(), &site::data_folder_flags(data_dir), &options)
+            doctor::run(site.path(), &config_and_site_loading::data_folder_flags(data_dir), &options)
         }
         Command::Mcp { site, data_dir, options } => mcp::run(site.path().to_owned(), data_dir, &options),
         Command::Config { all: true, .. } => check::print_complete_file(),

@@ -9,7 +9,7 @@ use std::{env, fs};
 const SOURCES: [&str; 6] = [
     "../convert/src",
     "../convert/Cargo.toml",
-    "../site_rules/src/build_policy.rs",
+    "../site_rules/src/content_security_policy.rs",
     "src/prebuilt",
     "src/prebuilt.rs",
     "../../Cargo.lock",

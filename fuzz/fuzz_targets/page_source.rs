@@ -6,7 +6,7 @@ use std::sync::LazyLock;
 
 use frontdesk_process::panics;
 use frontdesk_site::WordList;
-use frontdesk_site::link::{LinkCatalog, LinkOrigin};
+use frontdesk_site::link_resolution::{LinkCatalog, LinkOrigin};
 use frontdesk_site::markdown::{HighlightCache, render};
 use frontdesk_typeset::highlight::Highlighter;
 use libfuzzer_sys::fuzz_target;

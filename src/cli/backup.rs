@@ -11,8 +11,8 @@ use std::time::{Duration, Instant};
 use anyhow::anyhow;
 use jiff::Timestamp;
 
+use super::config_and_site_loading::refuse_served_folder;
 use super::output::{counted, with_hint};
-use super::site::refuse_served_folder;
 use frontdesk_config::Config;
 use frontdesk_inbox::store::{self, Backup, BackupError, DatabaseUrl, StoreError};
 use frontdesk_process::progress_bar::{Progress, describe_duration, describe_size};

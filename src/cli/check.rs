@@ -6,9 +6,9 @@ use std::process::ExitCode;
 
 use serde_json::json;
 
+use super::config_and_site_loading::SiteCache;
 use super::output::{GOOD, count_faults, counted, exit_code, print_faults, print_notes};
-use super::site::SiteCache;
-use super::{doctor, init, site};
+use super::{config_and_site_loading, doctor, init};
 use frontdesk_config::{Config, FILE_NAME, FORMS_FOLDER, Flag, Setting};
 use frontdesk_forms::FormSet;
 use frontdesk_inbox::store::InboxReader;
@@ -54,9 +54,9 @@ pub(super) fn run(folder: &Path, flags: &[Flag], json: bool, drafts: bool) -> an
 /// the load panics, which [`site::load_site`] catches: a server that tries a changed theme only needs to know
 /// whether the load ends this process.
 pub(super) fn only_load(folder: &Path) -> anyhow::Result<ExitCode> {
-    let (config, _) = Config::load(folder, site::environment(), &[], None);
+    let (config, _) = Config::load(folder, config_and_site_loading::environment(), &[], None);
     let config = config.with_base_url(None);
-    let load = || site::load_site(folder, &config, &mut SiteCache::default());
+    let load = || config_and_site_loading::load_site(folder, &config, &mut SiteCache::default());
     // Use the server's stack size, so that a template that overflows the server's stack also fails here.
     std::thread::scope(|scope| {
         let thread = std::thread::Builder::new().stack_size(STACK_BYTES).spawn_scoped(scope, load)?;
@@ -70,7 +70,7 @@ pub(super) fn only_load(folder: &Path) -> anyhow::Result<ExitCode> {
 /// submissions that were never delivered.
 pub(super) fn examine(folder: &Path, flags: &[Flag], drafts: bool) -> CheckReport {
     // Invalid values are replaced with defaults, so that faults in the site are found as well.
-    let (config, mut faults) = Config::load(folder, site::environment(), flags, None);
+    let (config, mut faults) = Config::load(folder, config_and_site_loading::environment(), flags, None);
     let mut config = config.with_base_url(None);
     let awaited = note_missing_secrets(&config, &mut faults);
     config.pages.shows_unpublished = drafts;
@@ -86,19 +86,19 @@ pub(super) fn examine(folder: &Path, flags: &[Flag], drafts: bool) -> CheckRepor
         }
         faults.append(&mut config.certificate_faults());
         faults.append(&mut config.exposed_secrets());
-        let (loaded, mut found) = site::load_site(folder, &config, &mut cache);
+        let (loaded, mut found) = config_and_site_loading::load_site(folder, &config, &mut cache);
         faults.append(&mut found);
         faults.append(&mut config.memory_faults(loaded.as_ref().map_or(0, Site::size)));
-        let encodings = Encodings::new(site::encodings_folder(&config));
+        let encodings = Encodings::new(config_and_site_loading::encodings_folder(&config));
         faults.extend(loaded.iter().flat_map(|site| site.variant_faults(&encodings)));
         faults.extend(loaded.iter().flat_map(|site| hidden_forms(site, config.pages.build.is_some())));
         site = loaded;
     }
-    let mut notes = site.as_ref().map(site::describe_unpublished).unwrap_or_default();
+    let mut notes = site.as_ref().map(config_and_site_loading::describe_unpublished).unwrap_or_default();
     if config.pages.build.is_none() {
         notes.extend(site.iter().flat_map(hidden_built_in_forms));
     }
-    notes.extend(site::describe_exclusions(&cache.publication));
+    notes.extend(config_and_site_loading::describe_exclusions(&cache.publication));
     // Mention unchanged starter texts only if there are no faults: operators replace these texts last.
     notes.extend(init::describe_starter_texts(folder).filter(|_| faults.is_empty()));
     let pages = site.map_or(0, |site| site.page_count);
@@ -163,7 +163,7 @@ pub(super) fn print_complete_file() -> anyhow::Result<ExitCode> {
 /// and warnings that are not about `frontdesk.toml`, go to standard error; returns failure if there are
 /// errors.
 pub(super) fn show_settings(folder: &Path, flags: &[Flag], json: bool) -> anyhow::Result<ExitCode> {
-    let (config, errors, warnings) = site::read_with_errors(folder, flags)?;
+    let (config, errors, warnings) = config_and_site_loading::read_with_errors(folder, flags)?;
     print_faults(&errors);
     print_faults(&warnings);
     let mut stdout = io::stdout().lock();

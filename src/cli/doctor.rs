@@ -22,7 +22,7 @@ use anyhow::bail;
 use jiff::Timestamp;
 
 use super::output::{DIM, ERROR, GOOD, counted, exit_code, print_faults};
-use super::{needs, site};
+use super::{config_and_site_loading, config_needs};
 pub(super) use check_result::CheckResult;
 use dns_client::Resolver;
 use frontdesk_config::{Config, Flag};
@@ -54,10 +54,10 @@ pub(super) struct DoctorOptions {
 /// summary. Returns failure if there is a problem. Fails if the configuration file cannot be read as a whole.
 /// With `--watch`, sends nothing, and shows the state of the inbox instead; fails if a fault prevents that.
 pub(super) fn run(folder: &Path, flags: &[Flag], options: &DoctorOptions) -> anyhow::Result<ExitCode> {
-    let (config, errors, warnings) = site::read_with_errors(folder, flags)?;
+    let (config, errors, warnings) = config_and_site_loading::read_with_errors(folder, flags)?;
     print_faults(&warnings);
     if options.watch {
-        if errors.iter().any(|fault| needs::STORE.is_prevented_by(fault)) {
+        if errors.iter().any(|fault| config_needs::STORE.is_prevented_by(fault)) {
             print_faults(&errors);
             bail!("the inbox cannot be read, because of the faults above");
         }
@@ -82,7 +82,7 @@ fn check(
     let wrong_keys = report.problem_count;
     let channels = select_channels(config, errors, options)?;
     test_channels(&channels, errors, report)?;
-    if errors.iter().any(|fault| needs::ROUTING.is_prevented_by(fault)) {
+    if errors.iter().any(|fault| config_needs::ROUTING.is_prevented_by(fault)) {
         report.print_note("forms and channels", "not shown, because of the faults above")?;
     } else if !channels.is_empty() {
         let rows = routing_table(&config.store.channels, &config.channels, &config.pages.form_set);
@@ -98,7 +98,7 @@ fn check(
     for fault in faults.into_iter().chain(config.exposed_secrets()) {
         report.print_fault(&fault)?;
     }
-    if errors.iter().any(|fault| needs::STORE.is_prevented_by(fault)) {
+    if errors.iter().any(|fault| config_needs::STORE.is_prevented_by(fault)) {
         report.print_note("inbox", "not checked, because of the faults above")?;
     } else {
         for finding in examine_inbox(config)? {

@@ -1,11 +1,11 @@
 //! `frontdesk export`: writes the site as static files, with rules for other servers.
 //!
-//! [`frontdesk_app::exported_responses`] describes every response, [`layout`] assigns files to bodies, and
+//! [`frontdesk_app::responses_for_export`] describes every response, [`layout`] assigns files to bodies, and
 //! [`manifest`], [`nginx`] and [`hosts`] write the rules in three formats. [`folder`] puts the files in place
 //! and removes those of an earlier export.
 
 mod folder;
-mod hosts;
+mod headers_and_redirects;
 mod layout;
 mod manifest;
 mod nginx;
@@ -22,10 +22,10 @@ use clap::Args;
 
 use self::folder::ExportFolder;
 use self::layout::ExportLayout;
-use super::needs;
+use super::config_and_site_loading::{self, SiteArgument, SiteCache};
+use super::config_needs;
 use super::output::{GOOD, WARNING, count_faults, counted, print_faults, with_hint};
-use super::site::{self, SiteArgument, SiteCache};
-use frontdesk_app::exported_responses::describe;
+use frontdesk_app::responses_for_export::describe;
 use frontdesk_config::Config;
 use frontdesk_forms::text::visible;
 use frontdesk_http::{Address, reachable};
@@ -45,7 +45,7 @@ pub(super) struct ExportOptions {
     #[arg(long, value_name = "DIR")]
     root: Option<PathBuf>,
     /// Data folder, as for `frontdesk serve`; the export uses the compressed files cached there
-    #[arg(long, value_name = "DIR", value_parser = site::parse_data_dir)]
+    #[arg(long, value_name = "DIR", value_parser = config_and_site_loading::parse_data_dir)]
     data_dir: Option<PathBuf>,
 }
 
@@ -55,8 +55,12 @@ pub(super) struct ExportOptions {
 /// [`ExportFolder::claim`] refuses the output folder.
 pub(super) fn run(options: &ExportOptions) -> anyhow::Result<ExitCode> {
     let site_folder = options.site.path();
-    let config = site::load_configuration(site_folder, options.data_dir.clone(), needs::EVERYTHING)?
-        .with_base_url(None);
+    let config = config_and_site_loading::load_configuration(
+        site_folder,
+        options.data_dir.clone(),
+        config_needs::EVERYTHING,
+    )?
+    .with_base_url(None);
     if config.base_url.is_none() {
         return Err(with_hint(
             anyhow!("`base_url` is not set, so every absolute link would point to this machine"),
@@ -64,12 +68,13 @@ pub(super) fn run(options: &ExportOptions) -> anyhow::Result<ExitCode> {
         ));
     }
     let folder = ExportFolder::claim(&options.output, site_folder, &config.served_folders)?;
-    let (site, faults) = site::load_site(site_folder, &config, &mut SiteCache::of_server(&config));
+    let (site, faults) =
+        config_and_site_loading::load_site(site_folder, &config, &mut SiteCache::of_server(&config));
     let Some(site) = site else {
         print_faults(&faults);
         bail!("the site cannot be exported ({})", count_faults(&faults));
     };
-    let site = site.strengthened_now(&Encodings::new(site::encodings_folder(&config)));
+    let site = site.strengthened_now(&Encodings::new(config_and_site_loading::encodings_folder(&config)));
     let description = describe(&site, &config.web.content_security_policy)
         .context("cannot export the site, because a file could not be read")?;
     let layout = ExportLayout::of(description);
@@ -78,8 +83,8 @@ pub(super) fn run(options: &ExportOptions) -> anyhow::Result<ExitCode> {
 
     let mut files = layout.files();
     let rules = [
-        ("public/_headers", hosts::headers(&layout)),
-        ("public/_redirects", hosts::redirects(&layout, &site.rule_lines())),
+        ("public/_headers", headers_and_redirects::headers(&layout)),
+        ("public/_redirects", headers_and_redirects::redirects(&layout, &site.rule_lines())),
         ("nginx/http.conf", nginx::render_http_conf(&layout, &replicas, &config.web)),
         ("nginx/server.conf", nginx::render_server_conf(&layout, &root, &config.web)),
     ];

@@ -3,9 +3,9 @@
 
 mod abuse;
 pub(super) mod annotate;
-pub(super) mod change;
-pub(super) mod console;
+pub(super) mod command_context;
 pub(super) mod count_table;
+pub(super) mod delivery_commands;
 mod list;
 mod log;
 mod login;
@@ -21,13 +21,13 @@ use std::process::ExitCode;
 use std::rc::Rc;
 use std::time::Duration;
 
-use self::change::{DeliverOptions, RetryOptions};
-use self::console::Console;
+use self::command_context::Console;
+use self::delivery_commands::{DeliverOptions, RetryOptions};
 use self::list::SubmissionExport;
 use self::removal::DiscardOptions;
 use self::selection::{IdentityOption, SelectionOptions, SubmissionIds};
-use super::needs::{self, ConfigNeeds};
-use super::site::{SiteFolder, refuse_served_folder};
+use super::config_and_site_loading::{SiteFolder, refuse_served_folder};
+use super::config_needs::{self, ConfigNeeds};
 use frontdesk_config::Config;
 use frontdesk_forms::text::visible;
 use frontdesk_inbox::store::{DatabaseUrl, InboxReader, StoreError};
@@ -223,10 +223,10 @@ impl InboxCommand {
     /// The part of the configuration that the command needs.
     pub(super) fn needs(&self) -> ConfigNeeds {
         match self {
-            Self::Release { .. } | Self::Deliver(_) => needs::ROUTING,
-            Self::Export(export) if export.file().is_some() => needs::STORE_AND_BUILD,
-            Self::Open { .. } | Self::Assign { none: false, .. } => needs::WEB_INTERFACE,
-            _ => needs::STORE,
+            Self::Release { .. } | Self::Deliver(_) => config_needs::ROUTING,
+            Self::Export(export) if export.file().is_some() => config_needs::STORE_AND_BUILD,
+            Self::Open { .. } | Self::Assign { none: false, .. } => config_needs::WEB_INTERFACE,
+            _ => config_needs::STORE,
         }
     }
 
@@ -355,10 +355,10 @@ fn execute(command: &InboxCommand, console: &mut Console<'_>) -> anyhow::Result<
         InboxCommand::Stats { abuse: true, days, json, folder: _ } => abuse::run(*days, *json, console),
         InboxCommand::Stats { abuse: false, days, json, folder: _ } => stats::run(*days, *json, console),
         InboxCommand::Digest(_) => stats::digest(console),
-        InboxCommand::Retry(options) => change::retry(options, console),
-        InboxCommand::Hold { ids, because } => change::hold(ids, because.as_deref(), console),
-        InboxCommand::Release { ids, all: _ } => change::release(ids, console),
-        InboxCommand::Deliver(options) => change::deliver(options, console),
+        InboxCommand::Retry(options) => delivery_commands::retry(options, console),
+        InboxCommand::Hold { ids, because } => delivery_commands::hold(ids, because.as_deref(), console),
+        InboxCommand::Release { ids, all: _ } => delivery_commands::release(ids, console),
+        InboxCommand::Deliver(options) => delivery_commands::deliver(options, console),
         InboxCommand::Spam(which) => annotate::set_spam(&which.ids, true, console),
         InboxCommand::Ham(which) => annotate::set_spam(&which.ids, false, console),
         InboxCommand::Done { which, undo } => annotate::set_done(&which.ids, !undo, console),

@@ -226,15 +226,18 @@ mod tests {
     use std::os::unix::ffi::OsStrExt as _;
 
     use super::*;
-    use crate::cli::site::{self, SiteCache};
+    use crate::cli::config_and_site_loading::{self, SiteCache};
 
     #[test]
     fn the_new_site_has_no_faults() {
         let folder = tempfile::tempdir().expect("a folder");
         run(Some(folder.path()), None).expect("it can be written");
         let (config, mut faults) = Config::load(folder.path(), [], &[], None);
-        let (site, mut found) =
-            site::load_site(folder.path(), &config.with_base_url(None), &mut SiteCache::default());
+        let (site, mut found) = config_and_site_loading::load_site(
+            folder.path(),
+            &config.with_base_url(None),
+            &mut SiteCache::default(),
+        );
         faults.append(&mut found);
         assert_eq!(faults, []);
         assert!(site.is_some_and(|site| site.page_count >= 6));
@@ -384,8 +387,11 @@ mod tests {
                 .expect("the file is written");
             run(Some(&site), Some(&build)).expect("it can be written");
             let (config, mut faults) = Config::load(&site, [], &[], None);
-            let (loaded, mut found) =
-                site::load_site(&site, &config.with_base_url(None), &mut SiteCache::default());
+            let (loaded, mut found) = config_and_site_loading::load_site(
+                &site,
+                &config.with_base_url(None),
+                &mut SiteCache::default(),
+            );
             faults.append(&mut found);
             assert_eq!(faults, [], "{name:?}");
             assert_eq!(loaded.map(|site| site.page_count), Some(1), "{name:?}");

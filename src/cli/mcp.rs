@@ -28,7 +28,7 @@ use tracing_subscriber::util::SubscriberInitExt as _;
 use self::arguments::ToolArguments;
 use self::session::{McpSession, ToolError};
 use self::tools::{TOOLS, ToolSpec};
-use crate::cli::needs;
+use crate::cli::config_needs;
 use crate::cli::output::with_hint;
 use frontdesk_forms::text::{cut, visible};
 use frontdesk_process::panics::{self, Part};
@@ -54,7 +54,7 @@ pub(super) fn run(
     start_log();
     let session = McpSession::new(folder, data_dir, options.allow_changes);
     // Check the configuration now: in the first tool call, the operator would not see why it fails.
-    session.load_configuration(needs::STORE)?;
+    session.load_configuration(config_needs::STORE)?;
     if std::io::stdin().is_terminal() {
         let mut stderr = anstream::stderr().lock();
         let _ = writeln!(stderr, "Waiting for an MCP client on standard input; Ctrl-C ends it.");

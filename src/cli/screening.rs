@@ -12,9 +12,9 @@ use anyhow::{Context as _, anyhow};
 use jiff::Timestamp;
 use serde_json::{Map, Value, json};
 
-use super::needs;
+use super::config_and_site_loading::{self, InboxLocation, SiteCache, SiteFolder};
+use super::config_needs;
 use super::output::{counted, with_hint};
-use super::site::{self, InboxLocation, SiteCache, SiteFolder};
 use frontdesk_config::Config;
 use frontdesk_forms::text::visible;
 use frontdesk_forms::{CONTACT, Entry, Extras, parse};
@@ -177,11 +177,11 @@ pub(super) fn run(command: ScreeningCommand, location: InboxLocation) -> anyhow:
     let ScreeningCommand::Test { file, folder, json, learn } = command;
     let texts = read_texts(&file)?;
     let path = folder.site.clone().or_else(|| location.site().cloned()).unwrap_or_else(|| ".".into());
-    let mut config = location.load_configuration(folder.site, needs::STORE)?;
-    let (site, _) = site::load_site(&path, &config, &mut SiteCache::default());
+    let mut config = location.load_configuration(folder.site, config_needs::STORE)?;
+    let (site, _) = config_and_site_loading::load_site(&path, &config, &mut SiteCache::default());
     let screening = &mut config.intake.screening;
     if let Some(site) = site {
-        screening.profile = Arc::new(site::read_profile(&screening.lexicon, &site));
+        screening.profile = Arc::new(config_and_site_loading::read_profile(&screening.lexicon, &site));
     } else {
         writeln!(
             io::stderr(),

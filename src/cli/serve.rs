@@ -3,14 +3,14 @@
 mod canary_inputs;
 mod listen;
 mod log;
-mod notify;
 mod options;
 mod preflight;
 mod process;
 mod reload;
+mod service_manager;
 mod signals;
 mod start_report;
-mod trial;
+mod trial_load;
 mod watch;
 
 use std::io::{IsTerminal as _, Write as _};
@@ -24,16 +24,16 @@ use arc_swap::ArcSwap;
 
 use self::listen::{ListeningAddresses, bind_sockets};
 use self::log::ServerLog;
-use self::notify::ServiceManager;
 pub(super) use self::options::ServeOptions;
 use self::reload::Reloader;
+use self::service_manager::ServiceManager;
 use self::signals::{HangUps, install_signal_handlers};
 use self::start_report::StartReport;
-use self::trial::TrialLoad;
+use self::trial_load::TrialLoad;
 use self::watch::SiteWatcher;
-use super::needs;
+use super::config_and_site_loading::{self, SiteCache};
+use super::config_needs;
 use super::output::{count_faults, counted, with_hint};
-use super::site::{self, SiteCache};
 use frontdesk_app::{self as app, AppState, LiveReload, Metrics, PageViews, Snapshot};
 use frontdesk_canary::Canary;
 use frontdesk_config::{Config, Flag};
@@ -58,7 +58,8 @@ pub(super) fn run(folder: &Path, flags: &[Flag], options: ServeOptions) -> anyho
     let started = Instant::now();
     allocator::configure_allocator();
     let hang_ups = HangUps::catch().context("cannot handle signals")?;
-    let (mut config, warnings) = site::read_configuration(folder, flags, needs::EVERYTHING)?;
+    let (mut config, warnings) =
+        config_and_site_loading::read_configuration(folder, flags, config_needs::EVERYTHING)?;
     // The temporary folder is removed when the server has ended.
     let scratch = options.isolated.then(tempfile::tempdir).transpose()?;
     if let Some(scratch) = &scratch {
@@ -90,11 +91,12 @@ fn serve(
     process::raise_descriptor_limit(&mut config);
     preflight::require_usable_certificate(&config)?;
 
-    let encodings = Arc::new(Encodings::new(site::encodings_folder(&config)));
-    let conversions = Arc::new(ConversionCache::new(site::conversions_folder(&config)));
+    let encodings = Arc::new(Encodings::new(config_and_site_loading::encodings_folder(&config)));
+    let conversions = Arc::new(ConversionCache::new(config_and_site_loading::conversions_folder(&config)));
     let mut cache = SiteCache::new(&config, conversions.clone());
     let (site, warnings) = load(folder, &config, options, &mut cache, &encodings, log)?;
-    config.intake.screening.profile = Arc::new(site::read_profile(&config.intake.screening.lexicon, &site));
+    config.intake.screening.profile =
+        Arc::new(config_and_site_loading::read_profile(&config.intake.screening.lexicon, &site));
     canary_inputs::complete(&mut config, &site);
     let is_new = config.store.url.file().is_some_and(|file| !file.exists());
     let (store, intake) = open_inbox(&config, options)?;
@@ -228,7 +230,7 @@ fn load(
         && stderr.is_terminal()
         && write!(stderr, "loading the site …").and_then(|()| stderr.flush()).is_ok();
     let loaded = process::run_in_new_thread(|| {
-        let (site, faults) = site::load_site(folder, config, cache);
+        let (site, faults) = config_and_site_loading::load_site(folder, config, cache);
         let site = site.map(|mut site| {
             site.use_variants(encodings);
             site.compress(COMPRESSED_AT_START, Some(encodings));
@@ -254,10 +256,10 @@ fn load(
         tracing::warn!("{}; run `frontdesk check {}` for details", count_faults(&faults), folder.display());
     }
     debug_assert!(faults.iter().all(|fault| fault.severity == Severity::Warning));
-    log.log_notes(&site::summarize_exclusions(&cache.publication, folder));
+    log.log_notes(&config_and_site_loading::summarize_exclusions(&cache.publication, folder));
     log.log_faults(&config.memory_faults(site.size()));
     if options.watch && !options.drafts {
-        log.log_notes(&site::describe_unpublished(&site));
+        log.log_notes(&config_and_site_loading::describe_unpublished(&site));
     }
     Ok((site, faults))
 }

@@ -6,14 +6,14 @@ use std::process::ExitCode;
 use jiff::civil::Date;
 use serde_json::{Value, json};
 
-use super::inbox::console::Console;
+use super::config_and_site_loading::SiteFolder;
+use super::inbox::command_context::Console;
 use super::inbox::count_table::write_table;
 use super::inbox::stats::{first_day, write_wrapped};
 use super::output::counted;
-use super::site::SiteFolder;
 use frontdesk_app::page_views::{AgentClass, class_of, names_of};
 use frontdesk_config::Config;
-use frontdesk_desk::json as json_lines;
+use frontdesk_desk::submission_json as json_lines;
 use frontdesk_desk::time::parse_date;
 use frontdesk_forms::text::visible;
 use frontdesk_inbox as inbox;

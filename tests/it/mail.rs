@@ -3,7 +3,7 @@
 use frontdesk_deliver::mail::{self, MailAddresses};
 use frontdesk_deliver::notification::{Notification, Topic};
 use frontdesk_deliver::smtp::{Smtp, SmtpDeadlines, SmtpOptions, SmtpTls};
-use frontdesk_inbox::submission::outcome::Outcome;
+use frontdesk_inbox::submission::delivery_outcome::Outcome;
 
 use crate::corpus;
 use crate::support::mail_server::{MailServer, Software};

@@ -9,23 +9,23 @@ mod access_log;
 pub mod agent_signature;
 mod confirm;
 mod cors;
-pub mod exported_responses;
 mod fast_responder;
 mod get_page;
 mod header_cache;
 mod header_lines;
-mod html_answer;
 mod live_reload;
 mod metrics;
-mod ops;
+mod no_script_answer;
 mod options;
 pub mod page_views;
-mod parse_cache;
+mod parsed_header_values;
 mod post_form;
 mod preferences;
+mod probe_endpoints;
 mod public_site;
 mod range;
 mod response;
+pub mod responses_for_export;
 mod router;
 mod selected_representation;
 mod state;
@@ -37,7 +37,7 @@ use std::thread::JoinHandle;
 use tokio::sync::watch;
 
 use self::metrics::queue_cache::QueueCache;
-use self::ops::Probes;
+use self::probe_endpoints::Probes;
 use frontdesk_desk::Desk;
 use frontdesk_http::{PrivateSource, Scheme, ShutdownPhase, Socket, serve_private};
 use frontdesk_process::panics;
@@ -114,7 +114,7 @@ pub fn serve(
         spawn("ops", move || {
             let snapshot = app.snapshot.clone();
             let probes = || Probes { app, queue: QueueCache::new(), phase };
-            serve_private(PrivateSource::Socket(socket), &snapshot, ops::options, probes, until)
+            serve_private(PrivateSource::Socket(socket), &snapshot, probe_endpoints::options, probes, until)
         })
     });
     let ops = ops.transpose()?;

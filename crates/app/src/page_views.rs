@@ -20,7 +20,7 @@ use jiff::civil::Date;
 use self::referrer::{MAX_HOST, referring_host};
 use self::user_agent::AgentIndex;
 use super::metrics::Representation;
-use super::parse_cache::ParseCache;
+use super::parsed_header_values::ParseCache;
 use frontdesk_inbox::store::{
     MAX_REFERRERS, MAX_VIEW_ROWS, ReferrerCount, Store, StoreError, ViewCount, ViewCounts,
 };

@@ -1,5 +1,5 @@
 //! Handles form submissions: rate limits, parsing and storage. Responses are JSON; those to HTML forms show
-//! the same outcome as a page (`html_answer.rs`).
+//! the same outcome as a page (`no_script_answer.rs`).
 
 #![expect(clippy::disallowed_methods, reason = "submissions are timestamped here")]
 
@@ -25,8 +25,8 @@ use self::rate_limit_headers::insert_rate_limit_headers;
 use self::refusal::FormRefusal;
 use super::cors;
 use super::get_page::field_values;
-use super::html_answer;
 use super::metrics::SubmissionResult;
+use super::no_script_answer;
 use super::response::{HttpResponse, accepted};
 use super::state::{AppState, Snapshot};
 use frontdesk_forms::form_post::PostedForm;
@@ -64,7 +64,8 @@ impl FormRequest<'_> {
         if let Some(response) = cors::preflight(&options.allowed_origins, head) {
             return response;
         }
-        let wants_page = options.html_posts && !is_json(&head.headers) && html_answer::is_preferred(head);
+        let wants_page =
+            options.html_posts && !is_json(&head.headers) && no_script_answer::is_preferred(head);
         // The body, if it had to be read to find out that the request is no test submission.
         let early = match self.read_announced_canary(body).await {
             Ok(posted) => posted,
@@ -98,7 +99,7 @@ impl FormRequest<'_> {
             record_refusal(app, source, form);
         }
         let mut response = if wants_page {
-            let page = html_answer::Answer::new(&snapshot.site, form, head);
+            let page = no_script_answer::Answer::new(&snapshot.site, form, head);
             page.respond(&outcome, posted.as_ref().and_then(Posted::html), body)
         } else {
             outcome.as_ref().map_or_else(FormRefusal::to_response, |()| accepted())
@@ -263,9 +264,9 @@ impl FormRequest<'_> {
             return LeadSource::default();
         }
         // Ignore a `Referer` with the endpoint's path: it is an error page, not the page with the form.
-        let referer = html_answer::own_referer(head, base_url);
+        let referer = no_script_answer::own_referer(head, base_url);
         let referer = referer.filter(|page| page.split('?').next() != Some(form.path));
-        for page in [html_answer::named_page(head), referer.map(Cow::from)].into_iter().flatten() {
+        for page in [no_script_answer::named_page(head), referer.map(Cow::from)].into_iter().flatten() {
             lead.complete_from(&page);
         }
         let origin = cors::permitted_origin(&options.allowed_origins, &head.headers);

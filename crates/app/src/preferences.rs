@@ -6,7 +6,7 @@ use std::cell::RefCell;
 use http::header::{ACCEPT, ACCEPT_ENCODING, HeaderMap};
 
 use super::get_page::{RequestPreferences, field_values};
-use super::parse_cache::ParseCache;
+use super::parsed_header_values::ParseCache;
 use super::range::ByteRange;
 use frontdesk_negotiate::{self as negotiate, Codings, Media};
 use frontdesk_site::file::EncodedBody;

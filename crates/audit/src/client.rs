@@ -6,7 +6,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use frontdesk_convert::Url;
-use frontdesk_fetch::{FetchClient, FetchTimeouts, NameResolver, Url as FetchUrl, address::is_public};
+use frontdesk_fetch::{FetchClient, FetchTimeouts, NameResolver, Url as FetchUrl, address_check::is_public};
 use frontdesk_process::progress;
 use http::{HeaderValue, Method, header};
 use tokio::sync::Semaphore;
@@ -15,9 +15,9 @@ use tokio::time::{Instant, sleep_until};
 use crate::client_profiles::{PRODUCT_TOKEN, USER_AGENT};
 use crate::error::AuditError;
 use crate::exchange::{Exchange, FRESH_QUERY, MAX_BODY, Request, Response};
-use crate::group::Group;
 use crate::options::Options;
 use crate::robots::Robots;
+use crate::rule_group::Group;
 
 /// Maximum number of concurrent requests.
 const PARALLEL: usize = 2;

@@ -5,8 +5,8 @@ use std::sync::Arc;
 use serde_json::{Value, json};
 
 use crate::exchange::Exchange;
-use crate::group::Group;
 use crate::rule::{Finding, Rule, Severity};
+use crate::rule_group::Group;
 
 /// A rule or a group that could not be judged, and the reason.
 #[derive(Clone, Debug)]

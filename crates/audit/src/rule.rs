@@ -5,7 +5,7 @@ use std::sync::Arc;
 use serde_json::{Value, json};
 
 use crate::exchange::{Exchange, without_fresh_queries};
-use crate::group::Group;
+use crate::rule_group::Group;
 use crate::survey::Survey;
 
 /// How severe a finding is.

@@ -6,9 +6,9 @@ use std::time::{Duration, Instant};
 
 use jiff::Timestamp;
 
-use crate::answer;
 use crate::certificate::CertificateValidity;
 use crate::report::{Outcome, Step, StepResult};
+use crate::response_diagnosis;
 use frontdesk_fetch::{FetchClient, FetchPhase, Url};
 
 /// Judges the certificate at an `https` URL; `None` for an `http` URL. The step fails if the TLS handshake
@@ -32,10 +32,10 @@ pub(crate) async fn check(client: &FetchClient, url: &Url) -> Option<StepResult>
             None => step(Outcome::Skipped, "the certificate cannot be read".to_owned()),
         },
         Err(error) if error.phase == FetchPhase::Tls => {
-            step(Outcome::Failed, answer::judge_error(&error, &url.host().to_string()).text)
+            step(Outcome::Failed, response_diagnosis::judge_error(&error, &url.host().to_string()).text)
         }
         Err(error) => {
-            let fault = answer::judge_error(&error, &url.host().to_string()).text;
+            let fault = response_diagnosis::judge_error(&error, &url.host().to_string()).text;
             step(Outcome::Skipped, format!("not reached from this machine: {fault}"))
         }
     })

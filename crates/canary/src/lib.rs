@@ -1,21 +1,21 @@
 //! Sends test submissions through the public address, and reports which step of their way fails.
 //!
-//! [`Canary`] is the thread that runs at intervals. A run (`run.rs`) returns a [`Report`]; `answer.rs` names
-//! the fault behind each answer.
+//! [`Canary`] is the thread that runs at intervals. A run (`run.rs`) returns a [`Report`];
+//! `response_diagnosis.rs` names the fault behind each answer.
 
 #![cfg_attr(test, allow(clippy::disallowed_methods, reason = "tests read clocks"))]
 
-mod answer;
 mod certificate;
 mod certificate_check;
 mod clock_check;
 mod form_comparison;
+mod form_page_check;
 mod mailbox;
 mod options;
-mod page_check;
 mod ping;
-mod public_name;
+mod proxy_detection;
 pub mod report;
+mod response_diagnosis;
 mod run;
 mod runner;
 mod schedule;

@@ -15,13 +15,13 @@ use serde_json::{Map, Value, json};
 use tokio::time::timeout;
 use uuid::Uuid;
 
-use crate::answer::{self, Judgment, SubmissionFacts};
 use crate::clock_check::ClockReading;
+use crate::form_page_check::{self, PageCheck};
 use crate::options::{CanaryOptions, TimeLimits};
-use crate::page_check::{self, PageCheck};
 use crate::report::{Outcome, Report, Step, StepResult};
+use crate::response_diagnosis::{self, Judgment, SubmissionFacts};
 use crate::site_forms::SiteForms;
-use crate::{certificate_check, clock_check, mailbox, ping, public_name, server_checks};
+use crate::{certificate_check, clock_check, mailbox, ping, proxy_detection, server_checks};
 use frontdesk_deliver::canary::{CanaryLink, ChannelReport, ReceiverTime, Receivers, message};
 use frontdesk_fetch::url::UrlScheme;
 use frontdesk_fetch::{FetchClient, FetchError, FetchPhase, FetchResponse, FetchTimeouts, NameResolver, Url};
@@ -119,7 +119,7 @@ impl Run<'_> {
         let host = url.host().to_string();
         let answers = submissions.iter().filter_map(|submission| submission.answer.as_ref()?.as_ref().ok());
         let headers = answers.map(|response| &response.headers).next();
-        steps[0].text = public_name::describe(&addresses, public_name::is_local, headers);
+        steps[0].text = proxy_detection::describe(&addresses, proxy_detection::is_local, headers);
         let judged: Vec<(Judgment, &Submission)> = self.judge_all(submissions, &key, &host).await?;
         steps.extend(connection_steps(&judged, &url));
         for (judgment, submission) in judged {
@@ -159,7 +159,7 @@ impl Run<'_> {
     /// invalid.
     async fn check_pages(&self, earlier: &[StepResult], own: &SiteForms) -> Vec<StepResult> {
         let Ok(url) = Url::parse_unencrypted(&self.options.base_url) else { return Vec::new() };
-        let client = self.client().with_max_body(page_check::MAX_BYTES);
+        let client = self.client().with_max_body(form_page_check::MAX_BYTES);
         let check = PageCheck {
             client: &client,
             url: &url,
@@ -212,14 +212,14 @@ impl Run<'_> {
         let found = timeout(self.limits.request, NameResolver::System.resolve(url.host(), url.port())).await;
         let fault = match found {
             Ok(Ok(found)) if !found.is_empty() => {
-                let text = public_name::describe(&found, public_name::is_local, None);
+                let text = proxy_detection::describe(&found, proxy_detection::is_local, None);
                 return (step(Step::Dns, &host, Outcome::Ok, text, began.elapsed()), found);
             }
-            Ok(Ok(_)) => answer::describe_unresolved(&host, "it has none", false),
-            Ok(Err(error)) => answer::describe_unresolved(&host, &error.to_string(), false),
+            Ok(Ok(_)) => response_diagnosis::describe_unresolved(&host, "it has none", false),
+            Ok(Err(error)) => response_diagnosis::describe_unresolved(&host, &error.to_string(), false),
             Err(_) => {
                 let limit = format!("waited {} s", self.limits.request.as_secs());
-                answer::describe_unresolved(&host, &limit, true)
+                response_diagnosis::describe_unresolved(&host, &limit, true)
             }
         };
         (step(Step::Dns, &host, Outcome::Failed, fault, began.elapsed()), Vec::new())
@@ -271,9 +271,9 @@ impl Run<'_> {
                 Some(Ok(response)) => {
                     let (path, proof) = (submission.form.path, key.proof(&submission.nonce));
                     let is_accepted = self.progress(submission).await?.is_accepted;
-                    answer::judge(response, SubmissionFacts { path, proof: &proof, is_accepted })
+                    response_diagnosis::judge(response, SubmissionFacts { path, proof: &proof, is_accepted })
                 }
-                Some(Err(error)) => answer::judge_error(error, host),
+                Some(Err(error)) => response_diagnosis::judge_error(error, host),
                 None => continue,
             };
             judged.push((judgment, submission));

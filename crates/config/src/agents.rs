@@ -2,7 +2,7 @@
 
 use super::channel;
 use super::reader::{Reader, agents};
-use super::value;
+use super::value_parsers;
 use frontdesk_app::agent_signature::{AgentOptions, KEY_TIMEOUT, SiteOrigin};
 
 /// Reads `[agents]` and the file `agents.ca_file`. Records an error for a directory whose host is an IP
@@ -22,7 +22,7 @@ pub(super) fn read(r: &mut Reader<'_>) -> AgentOptions {
             agents("agents.allow_private"),
             "false",
             "Whether a directory may be in a private network, and a PEM file with your own certificate authority.",
-            value::parse_bool,
+            value_parsers::parse_bool,
         ),
         extra_roots: channel::read_pem(r, agents("agents.ca_file"), "").map(|(_, roots)| roots),
         origin: SiteOrigin::from_url(""),

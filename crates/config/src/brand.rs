@@ -1,7 +1,7 @@
 //! Reads `[brand]`: logo, favicon, colors, preview image and font.
 
 use super::reader::{Reader, requests};
-use super::value::{self, Raw};
+use super::value_parsers::{self, Raw};
 use frontdesk_site::{BrandOptions, Color};
 
 /// Reads `[brand]`. The files that its keys name are checked when the site loads.
@@ -45,9 +45,9 @@ pub(super) fn read(r: &mut Reader<'_>) -> BrandOptions {
 
 /// Parses the path of a file in `assets/`. Slashes at the beginning and the name of the folder are optional.
 /// An empty path is `None`. Fails for `.`, `..`, empty parts and control characters.
-fn parse_asset(raw: &Raw) -> value::ParseResult<Option<String>> {
+fn parse_asset(raw: &Raw) -> value_parsers::ParseResult<Option<String>> {
     let expected = "the path of a file in assets/, such as \"logo.svg\"";
-    value::parse_text(raw, expected, |text| {
+    value_parsers::parse_text(raw, expected, |text| {
         let name = text.trim_start_matches('/');
         let name = name.strip_prefix("assets/").unwrap_or(name);
         let is_inside = name.split('/').all(|part| !matches!(part, "" | "." | ".."));
@@ -57,13 +57,15 @@ fn parse_asset(raw: &Raw) -> value::ParseResult<Option<String>> {
 }
 
 /// Parses a color ([`Color::parse`]). An empty text is `None`.
-fn parse_color(raw: &Raw) -> value::ParseResult<Option<Color>> {
-    value::parse_text(raw, "a color: three or six hexadecimal digits after #, such as \"#1d4ed8\"", |text| {
-        match text {
+fn parse_color(raw: &Raw) -> value_parsers::ParseResult<Option<Color>> {
+    value_parsers::parse_text(
+        raw,
+        "a color: three or six hexadecimal digits after #, such as \"#1d4ed8\"",
+        |text| match text {
             "" => Some(None),
             text => Color::parse(text).map(Some),
-        }
-    })
+        },
+    )
 }
 
 #[cfg(test)]

@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use super::channel;
 use super::reader::{Reader, requests};
-use super::value::{self, ParseResult, Raw};
+use super::value_parsers::{self, ParseResult, Raw};
 use frontdesk_canary::CanaryOptions;
 use frontdesk_fetch::Url;
 
@@ -21,13 +21,13 @@ pub(super) fn read(r: &mut Reader<'_>) -> CanaryOptions {
             "off",
             "How often a test submission is sent to each form through the public address (`base_url`), followed to each \
              channel and removed, such as \"6h\"; \"off\" disables this. You are notified if a step fails: docs/pages/canary.md.",
-            value::off_or(value::duration(INTERVAL)),
+            value_parsers::off_or(value_parsers::duration(INTERVAL)),
         ),
         ping_url: r.get(
             requests("canary.ping_url").secret(),
             "",
             "A URL of an outside service that is requested after each success, and raises an alarm when these requests stop.",
-            value::optional(parse_url),
+            value_parsers::optional(parse_url),
         ),
         mailbox: r.file(
             requests("canary.mailbox"),

@@ -6,14 +6,14 @@ use toml::de::DeValue;
 use super::named_file;
 use super::reader::{ConfigKey, Reader, deliveries};
 use super::routing::{self, ChannelForms};
-use super::value::{self, ParseResult, Raw};
+use super::value_parsers::{self, ParseResult, Raw};
 use frontdesk_deliver::mail::MailAddresses;
 use frontdesk_deliver::maildir::MaildirOptions;
 use frontdesk_deliver::smtp::{SmtpDeadlines, SmtpLogin, SmtpOptions, SmtpTls, is_this_machine};
 use frontdesk_deliver::webhook::{self, ChatService, SigningKey, WebhookBody, WebhookOptions};
 use frontdesk_deliver::{ChannelOptions, TransportOptions};
 use frontdesk_fetch::url::Host;
-use frontdesk_fetch::{ExtraRoots, Url, address};
+use frontdesk_fetch::{ExtraRoots, Url, address_check};
 use frontdesk_forms::FormSet;
 use frontdesk_forms::email::Mailbox;
 use frontdesk_forms::text::visible;
@@ -47,8 +47,8 @@ fn read_channel(
     set: &FormSet,
 ) -> Option<ChannelOptions> {
     // Declares the key `name`. `Reader::tables` has already checked its value.
-    let _: String = r.get(deliveries("name").show_in_starter_file(), "", "", value::parse_line);
-    let kind = r.get(deliveries("kind").show_in_starter_file(), "", "", value::optional(parse_kind));
+    let _: String = r.get(deliveries("name").show_in_starter_file(), "", "", value_parsers::parse_line);
+    let kind = r.get(deliveries("kind").show_in_starter_file(), "", "", value_parsers::optional(parse_kind));
     r.refuse_if(kind.is_none(), "kind", "is missing: \"smtp\", \"webhook\" or \"maildir\"");
     let has_kind = kind.is_some();
     let (is_mail, is_maildir) = (kind == Some(ChannelKind::Smtp), kind == Some(ChannelKind::Maildir));
@@ -67,14 +67,14 @@ fn read_channel(
         deliveries("concurrency"),
         "4",
         "the maximum number of deliveries at a time",
-        value::count(1..=64),
+        value_parsers::count(1..=64),
     );
     let has_daily_quota = !is_maildir
         && r.get(
             deliveries("daily_quota"),
             if is_mail { "true" } else { "false" },
             "whether the receiver limits messages per day (docs/pages/deliveries.md)",
-            value::parse_bool,
+            value_parsers::parse_bool,
         );
     if !has_kind {
         // Do not report other keys as unknown: which keys a channel has depends on its kind.
@@ -111,7 +111,7 @@ const KNOWN_SERVICES: [(&[&str], &str, &str); 9] = [
 /// Parses the kind of a channel. The error of a known service or protocol names the keys to write, and that
 /// of a typing error the kind that is meant.
 fn parse_kind(raw: &Raw) -> ParseResult<ChannelKind> {
-    let expected = match value::one_of(&KINDS)(raw) {
+    let expected = match value_parsers::one_of(&KINDS)(raw) {
         Ok(kind) => return Ok(kind),
         Err(expected) => expected,
     };
@@ -146,7 +146,7 @@ fn read_smtp(r: &mut Reader<'_>, site: &PagesOptions, forms: &ChannelForms) -> O
         deliveries("port"),
         "0",
         "0 is the usual port for `tls`: 587, 465 or 25",
-        value::count(0..=65_535),
+        value_parsers::count(0..=65_535),
     );
     let port = match (port, tls) {
         (0, SmtpTls::Implicit) => 465,
@@ -159,15 +159,16 @@ fn read_smtp(r: &mut Reader<'_>, site: &PagesOptions, forms: &ChannelForms) -> O
         deliveries("username").with_example("\"desk@example.com\"").show_in_starter_file(),
         "",
         "",
-        value::parse_line,
+        value_parsers::parse_line,
     );
     let password = deliveries("password").with_example("\"secret\"").secret().show_in_starter_file();
-    let password = r.get(password, "", "better set in the environment", value::optional(parse_password));
+    let password =
+        r.get(password, "", "better set in the environment", value_parsers::optional(parse_password));
     let helo = r.get(
         deliveries("helo").with_example("\"web.example.com\""),
         "",
         "the name of this machine in EHLO; the domain of `from` if empty",
-        value::optional(parse_hello_name),
+        value_parsers::optional(parse_hello_name),
     );
     let addresses = read_mail_addresses(r, &site.operator.email, &site.title, forms);
     let extra_roots =
@@ -225,7 +226,7 @@ fn parse_password(raw: &Raw) -> ParseResult<String> {
 fn read_webhook(r: &mut Reader<'_>) -> Option<WebhookOptions> {
     // A chat service accepts messages from anyone who knows the URL, so the URL is a secret.
     let url_key = deliveries("url").with_example("\"https://hooks.example.com/frontdesk\"").secret();
-    let url = r.get(url_key, "", "docs/pages/webhooks.md", value::optional(parse_webhook_url));
+    let url = r.get(url_key, "", "docs/pages/webhooks.md", value_parsers::optional(parse_webhook_url));
     let secrets = r.get(
         deliveries("secret").with_example("\"whsec_…\"").secret(),
         "[]",
@@ -242,19 +243,19 @@ fn read_webhook(r: &mut Reader<'_>) -> Option<WebhookOptions> {
         deliveries("token").with_example("\"\"").secret(),
         "",
         "for \"telegram\": the bot's token; for \"ntfy\": an access token, if the topic needs one",
-        value::optional(parse_token),
+        value_parsers::optional(parse_token),
     );
     let chat = r.get(
         deliveries("chat").with_example("\"\"").secret(),
         "",
         "for \"telegram\": the id of the chat, or the @name of a channel",
-        value::optional(parse_telegram_chat),
+        value_parsers::optional(parse_telegram_chat),
     );
     let allow_private = r.get(
         deliveries("allow_private"),
         "false",
         "whether the receiver may be in a private network",
-        value::parse_bool,
+        value_parsers::parse_bool,
     );
     let extra_roots =
         read_pem(r, deliveries("ca_file"), "your own certificate authority (PEM)").map(|(_, roots)| roots);
@@ -414,10 +415,11 @@ fn read_mail_addresses(
         deliveries("from").with_example("\"desk@example.com\""),
         "",
         "`operator.email` if empty; Reply-To has the visitor's address",
-        value::email,
+        value_parsers::email,
     );
     let from = if from.is_empty() { operator.to_owned() } else { from };
-    let from_name = r.get(deliveries("from_name"), "", "the site's title if empty", value::parse_line);
+    let from_name =
+        r.get(deliveries("from_name"), "", "the site's title if empty", value_parsers::parse_line);
     let from_name = if from_name.is_empty() { title.to_owned() } else { from_name };
     let to = r.get_table(
         deliveries("to").with_example("[\"team@example.com\"]").show_in_starter_file(),
@@ -463,7 +465,7 @@ pub(super) fn read_pem(
 /// names.
 pub(super) fn refuse_unreachable(r: &mut Reader<'_>, key: &str, url: &Url, allow_private: bool) {
     if let Host::Address(address) = url.host()
-        && let Err(why) = address::check_addresses(url.host(), &[*address], allow_private)
+        && let Err(why) = address_check::check_addresses(url.host(), &[*address], allow_private)
     {
         r.refuse_if(true, key, &format!("points to a forbidden address: {why}"));
     }
@@ -504,34 +506,34 @@ fn parse_forms(raw: &Raw, set: &FormSet) -> ParseResult<Vec<String>> {
 fn parse_smtp_tls(raw: &Raw) -> ParseResult<SmtpTls> {
     let modes = [("starttls", SmtpTls::StartTls), ("implicit", SmtpTls::Implicit), ("none", SmtpTls::None)];
     let expected = "\"starttls\", \"implicit\", or \"none\" on this machine";
-    value::one_of(&modes)(raw).map_err(|_| expected.to_owned())
+    value_parsers::one_of(&modes)(raw).map_err(|_| expected.to_owned())
 }
 
 /// Parses an ASCII host name or an IP address, without brackets and port. May be empty.
 fn parse_host(raw: &Raw) -> ParseResult<String> {
-    let text = value::parse_line(raw)?;
+    let text = value_parsers::parse_line(raw)?;
     let plain = text.bytes().all(|c| c.is_ascii_alphanumeric() || matches!(c, b'.' | b'-' | b'_' | b':'));
     let is_address = text.parse::<std::net::IpAddr>().is_ok();
     if plain && (is_address || !text.contains(':')) {
         Ok(text)
     } else {
         let expected = "a host name such as \"smtp.example.com\", or an IP address, without brackets, a port (`port`) or a scheme (`tls`)";
-        let ascii = value::ascii_address(&format!("host@{text}"));
-        Err(value::with_punycode(expected, ascii.map(|address| address.replacen("host@", "", 1))))
+        let ascii = value_parsers::ascii_address(&format!("host@{text}"));
+        Err(value_parsers::with_punycode(expected, ascii.map(|address| address.replacen("host@", "", 1))))
     }
 }
 
 /// Parses the name of a machine in EHLO: a domain or an address literal (RFC 5321 §4.1.1.1).
 fn parse_hello_name(raw: &Raw) -> ParseResult<String> {
-    let text = value::parse_line(raw)?;
+    let text = value_parsers::parse_line(raw)?;
     let address = format!("host@{text}");
     let is_bare_address = text.parse::<std::net::IpAddr>().is_ok();
     if !is_bare_address && Mailbox::parse(&address).is_some_and(|address| address.domain() == text) {
         return Ok(text);
     }
     let expected = "a host name such as \"web.example.com\", or an address such as \"[192.0.2.1]\"";
-    let ascii = value::ascii_address(&address);
-    Err(value::with_punycode(expected, ascii.map(|address| address.replacen("host@", "", 1))))
+    let ascii = value_parsers::ascii_address(&address);
+    Err(value_parsers::with_punycode(expected, ascii.map(|address| address.replacen("host@", "", 1))))
 }
 
 fn parse_webhook_url(raw: &Raw) -> ParseResult<Url> {
@@ -544,7 +546,7 @@ fn parse_webhook_url(raw: &Raw) -> ParseResult<Url> {
 fn parse_token(raw: &Raw) -> ParseResult<String> {
     let is_safe = |byte: u8| byte.is_ascii_graphic() && !matches!(byte, b'/' | b'?' | b'#' | b'%' | b'\\');
     let expected = "a token of up to 200 ASCII characters, without spaces and / ? # % \\";
-    value::parse_text(raw, expected, |text| {
+    value_parsers::parse_text(raw, expected, |text| {
         (text.len() <= 200 && text.bytes().all(is_safe)).then(|| text.to_owned())
     })
 }
@@ -616,12 +618,12 @@ fn parse_recipients(raw: &Raw) -> ParseResult<Recipients> {
 /// if there is one.
 fn parse_email_addresses(raw: &Raw) -> ParseResult<Vec<String>> {
     let address = |item: &str| {
-        let address = value::email(&Raw::Text(item.to_owned())).ok()?;
+        let address = value_parsers::email(&Raw::Text(item.to_owned())).ok()?;
         Some(address).filter(|address| !address.is_empty())
     };
     let expected = "a list of e-mail addresses such as [\"team@example.com\"]";
-    value::parse_items(raw, expected, address).map_err(|error| {
-        let corrected = value::with_corrected_address(expected, raw.items().into_iter().flatten());
+    value_parsers::parse_items(raw, expected, address).map_err(|error| {
+        let corrected = value_parsers::with_corrected_address(expected, raw.items().into_iter().flatten());
         if corrected == expected { error } else { corrected }
     })
 }

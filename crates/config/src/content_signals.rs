@@ -1,14 +1,14 @@
 //! `[content_signals]`: whether crawlers may use the content for search, for answers and for training.
 
 use super::reader::{Reader, requests};
-use super::value;
+use super::value_parsers;
 use frontdesk_site::ContentSignals;
 
 /// Reads `[content_signals]`. A key that is not set is `None`.
 pub(super) fn read(r: &mut Reader<'_>) -> ContentSignals {
     let mut signal = |name, example, documentation| {
         let key = requests(name).with_example(example);
-        r.get(key, "", documentation, value::optional(value::parse_bool))
+        r.get(key, "", documentation, value_parsers::optional(value_parsers::parse_bool))
     };
     ContentSignals {
         search: signal(

@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use super::reader::{Reader, deliveries, requests};
 use super::server::timeout_range;
-use super::value::{self, ParseResult, Raw};
+use super::value_parsers::{self, ParseResult, Raw};
 use super::visitor_mails::VisitorKeys;
 use super::{limits, store};
 use frontdesk_app::{FormOptions, PageOrigin, WebOptions};
@@ -50,14 +50,14 @@ pub(super) fn read(r: &mut Reader<'_>, web: &mut WebOptions, set: &mut FormSet) 
         "24h",
         "A submission with the same content as an earlier one to the same form within this time is a repeat, \
          and is not delivered again. Does not apply to forms with `unique = \"FIELD\"`, such as the waitlist.",
-        value::duration(Duration::from_mins(1)..=Duration::from_hours(30 * 24)),
+        value_parsers::duration(Duration::from_mins(1)..=Duration::from_hours(30 * 24)),
     );
     web.forms = read_posts(r);
     web.confirm_timeout = r.get(
         requests("forms.confirm_timeout"),
         "15s",
         "How long a form with `accept = \"delivered\"` waits for a channel to confirm a submission.",
-        value::duration(timeout_range(1)),
+        value_parsers::duration(timeout_range(1)),
     );
     let visitor = VisitorKeys::read(r);
     let mut values = FormValues {
@@ -85,7 +85,7 @@ fn read_form(r: &mut Reader<'_>, form: &'static Form, web: &mut WebOptions, valu
             "Whether the form exists. Without it, its endpoint is a 404, and nothing mentions it. Further \
              forms are files in `forms/` (docs/pages/forms.md); their tables have the same keys.",
         ),
-        value::parse_bool,
+        value_parsers::parse_bool,
     );
     let is_confirmed = r.get(
         requests(key("accept")),
@@ -96,7 +96,7 @@ fn read_form(r: &mut Reader<'_>, form: &'static Form, web: &mut WebOptions, valu
              held submission, the form then answers 500; a second attempt is recognized as a repeat. With \
              \"delivered\", the response time reveals whether an address was already on the list.",
         ),
-        value::one_of(&[("kept", false), ("delivered", true)]),
+        value_parsers::one_of(&[("kept", false), ("delivered", true)]),
     );
     web.confirmed_forms.extend((is_confirmed && is_enabled).then_some(form.name));
     let retention = r.get(
@@ -106,7 +106,7 @@ fn read_form(r: &mut Reader<'_>, form: &'static Form, web: &mut WebOptions, valu
             "How long submissions to this form are kept, such as \"90d\", or \"off\" for ever; \"auto\" stands \
              for `store.retention`.",
         ),
-        value::auto_or(store::retention()),
+        value_parsers::auto_or(store::retention()),
     );
     values.retention.extend(retention.map(|age| (form.name.to_owned(), age)));
     values.visitor.read_form(r, form, is_first, is_enabled);
@@ -128,9 +128,10 @@ fn read_form(r: &mut Reader<'_>, form: &'static Form, web: &mut WebOptions, valu
             "Submissions that this form accepts for delivery from all sources together; \"auto\" stands for \
              `limits.form_per_minute` and `limits.form_per_hour`.",
         ),
-        value::auto_or(limits::quota()),
+        value_parsers::auto_or(limits::quota()),
     );
-    let per_hour = r.get(requests(key("limits.per_hour")), "auto", "", value::auto_or(limits::quota()));
+    let per_hour =
+        r.get(requests(key("limits.per_hour")), "auto", "", value_parsers::auto_or(limits::quota()));
     if per_minute.is_some() || per_hour.is_some() {
         values.quotas.insert(form.name.to_owned(), [per_minute, per_hour]);
     }
@@ -157,7 +158,7 @@ fn read_posts(r: &mut Reader<'_>) -> FormOptions {
         "Whether the forms work without JavaScript: they then also accept what browsers send by themselves \
          from this site's pages, and answer with a thank-you page (`/thanks/`, which you may write yourself) \
          or with the form and its errors. Without it, the default, they accept only JSON.",
-        value::parse_bool,
+        value_parsers::parse_bool,
     );
     let allowed_origins = r.get(
         requests("forms.allowed_origins").with_example("[\"https://www.example.com\"]"),
@@ -171,7 +172,7 @@ fn read_posts(r: &mut Reader<'_>) -> FormOptions {
         "true",
         "Whether a submission keeps where it comes from: the form's page, the host of the site that linked to \
          it, and the parameters `utm_*` and `ref` of its URL. Nothing is stored in the visitor's browser.",
-        value::parse_bool,
+        value_parsers::parse_bool,
     );
     FormOptions { html_posts, allowed_origins, lead_source }
 }
@@ -179,5 +180,5 @@ fn read_posts(r: &mut Reader<'_>) -> FormOptions {
 /// Parses a list of at most [`MAX_ORIGINS`] origins, without wildcards.
 fn parse_origins(raw: &Raw) -> ParseResult<Vec<PageOrigin>> {
     let expected = "a list of origins such as [\"https://www.example.com\"]";
-    value::parse_list(raw, expected, MAX_ORIGINS, PageOrigin::parse)
+    value_parsers::parse_list(raw, expected, MAX_ORIGINS, PageOrigin::parse)
 }

@@ -3,8 +3,8 @@
 use super::inbox_domain;
 use super::reader::{Reader, deliveries, requests, restart};
 use super::server::resolve_socket_path;
-use super::value::{self, ParseResult, Raw, parse_items, parse_list, parse_text};
-use frontdesk_deliver::reminder::ReminderOptions;
+use super::value_parsers::{self, ParseResult, Raw, parse_items, parse_list, parse_text};
+use frontdesk_deliver::daily_user_reminder::ReminderOptions;
 use frontdesk_deliver::smtp::SmtpOptions;
 use frontdesk_deliver::{ChannelOptions, TransportOptions};
 use frontdesk_desk::{DeskOptions, HostName, Role, User};
@@ -37,7 +37,7 @@ pub(super) fn read(r: &mut Reader<'_>) -> InboxValues {
         "The private address of the inbox's web interface (docs/pages/inbox.md), a Unix socket such as \
          \"unix:/run/frontdesk/inbox.sock\", or \"off\". `frontdesk inbox open` prints a link that logs you in. \
          Never publish this address without `domain`.",
-        value::optional_listen_address,
+        value_parsers::optional_listen_address,
     );
     if let Some(address) = &mut listen {
         resolve_socket_path(address, r.site_folder());
@@ -49,21 +49,21 @@ pub(super) fn read(r: &mut Reader<'_>) -> InboxValues {
         "off",
         "The time of day, in the time zone of this machine, at which each of the `users` gets a mail with due \
          follow-ups and the number of new submissions, if there are any; \"off\" for no mails.",
-        value::optional_local_time,
+        value_parsers::optional_local_time,
     );
     let mail = r.get(
         requests("inbox.mail").with_example("\"mail\""),
         "",
         "The name of the channel with `kind = \"smtp\"` whose mail server and sender are used for mails with \
          login links; if empty, the first one.",
-        value::optional(|raw| parse_text(raw, "the name of a channel", |text| Some(text.to_owned()))),
+        value_parsers::optional(|raw| parse_text(raw, "the name of a channel", |text| Some(text.to_owned()))),
     );
     let may_be_remote = r.get(
         requests("inbox.allow_remote"),
         "false",
         "Whether `listen` may be an address that other machines can reach without TLS, as in a container. \
          Restrict the access by other means.",
-        value::parse_bool,
+        value_parsers::parse_bool,
     );
     let is_remote = matches!(&listen, Some(Address::Tcp(address)) if !address.ip().is_loopback());
     let has_proxy = options.user_header.is_some() && !options.trusted_proxies.is_empty();
@@ -98,13 +98,13 @@ fn read_access(r: &mut Reader<'_>) -> DeskOptions {
             "The header with the name of the user that a proxy has authenticated. The server trusts it only from \
              `trusted_proxies` and on a Unix socket. The proxy must set it in each request, and replace a value \
              that the client sent.",
-            value::optional(parse_header),
+            value_parsers::optional(parse_header),
         ),
         trusted_proxies: r.get(
             requests("inbox.trusted_proxies").with_example("[\"127.0.0.1\"]"),
             "[]",
             "",
-            value::parse_networks,
+            value_parsers::parse_networks,
         ),
         users: r.get(
             requests("inbox.users").with_example("[\"ada@example.com = admin\", \"grace@example.com\"]"),

@@ -4,7 +4,7 @@
 
 use super::reader::{Reader, Setting, fault_of, restart};
 use super::tls::{host_of_url, parse_domain};
-use super::value::{self, parse_text};
+use super::value_parsers::{self, parse_text};
 use frontdesk_desk::{DeskOptions, HostName};
 use frontdesk_http::Address;
 use frontdesk_http::tls::{Acme, CertificateFiles, CertificateSource, check_private_certificate};
@@ -18,7 +18,7 @@ pub(super) fn read(r: &mut Reader<'_>) -> Option<HostName> {
         "A host name of the inbox's own, which serves it over TLS with its own certificate: on the addresses of \
          `[tls]` if `listen` is \"off\", otherwise on `listen`. Requests for other names never reach the inbox, \
          and requests for this one never reach the site. Guide: docs/pages/inbox.md.",
-        value::optional(|raw| {
+        value_parsers::optional(|raw| {
             parse_text(raw, "a host name such as \"desk.example.com\"", |text| parse_domain(text)?.parse().ok())
         }),
     )

@@ -2,7 +2,7 @@
 
 use std::borrow::Cow;
 
-use super::value::{Raw, toml_string, without_password};
+use super::value_parsers::{Raw, toml_string, without_password};
 
 /// Prefix of every environment variable that sets a key.
 pub(super) const PREFIX: &str = "FRONTDESK_";

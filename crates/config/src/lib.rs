@@ -35,12 +35,12 @@ mod setting;
 mod site;
 mod starter;
 mod store;
-mod syntax;
+mod syntax_faults;
 #[cfg(test)]
 mod tests;
 mod tls;
 mod toml_folder;
-mod value;
+mod value_parsers;
 mod visitor_mails;
 mod words;
 
@@ -54,7 +54,7 @@ pub use self::log::LogOptions;
 pub use self::reader::{Effect, FILE_NAME, Flag, Setting};
 pub use self::routing::{MAX_CASES, describe_case_values, routing_cases};
 pub use self::sections::Config;
-pub use self::value::toml_string;
+pub use self::value_parsers::toml_string;
 
 use self::missing_site::hint_at_site;
 use self::reader::{ReadResult, Reader, ValueOrigin, fault_of, variable_name};

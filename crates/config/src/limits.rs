@@ -3,8 +3,8 @@
 use std::time::Duration;
 
 use super::reader::{Reader, requests};
-use super::value::{ParseResult, Raw};
-use super::{channel, value};
+use super::value_parsers::{ParseResult, Raw};
+use super::{channel, value_parsers};
 use frontdesk_forms::MAX_BODY_BYTES;
 use frontdesk_limits::rate_limiter;
 use frontdesk_limits::{self as limits, Quota};
@@ -25,7 +25,7 @@ pub(super) fn read(r: &mut Reader<'_>) -> LimitValues {
         "true",
         "Whether requests to the forms are limited, and how many one source (an IPv4 address or IPv6 /64) may \
          send per minute and per hour. Beyond a quota, the response is 429.",
-        value::parse_bool,
+        value_parsers::parse_bool,
     );
     let source = Quota {
         per_minute: r.get(requests("limits.per_minute"), "30", "", quota()),
@@ -41,7 +41,7 @@ pub(super) fn read(r: &mut Reader<'_>) -> LimitValues {
         per_hour: r.get(requests("limits.network_per_hour"), "3000", "", quota()),
     };
     // Every budget must admit at least one body of maximum size.
-    let budget = || value::bytes(MAX_BODY_BYTES as u64..=limits::MAX_BYTES);
+    let budget = || value_parsers::bytes(MAX_BODY_BYTES as u64..=limits::MAX_BYTES);
     let bytes = limits::ByteOptions {
         enabled,
         source: r.get(
@@ -70,7 +70,7 @@ pub(super) fn read(r: &mut Reader<'_>) -> LimitValues {
 
 /// Returns a parser for the number of requests or submissions in a quota.
 pub(super) fn quota() -> impl Fn(&Raw) -> ParseResult<u32> {
-    value::count(1..=i64::from(limits::MAX_QUOTA))
+    value_parsers::count(1..=i64::from(limits::MAX_QUOTA))
 }
 
 /// Reads the keys for the Redis server. `None` if no URL is set. Refuses a certificate authority without TLS.
@@ -84,7 +84,7 @@ fn read_shared(r: &mut Reader<'_>) -> Option<rate_limiter::RedisOptions> {
          this server counts alone. The URL needs a password, so set it in FRONTDESK_LIMITS__SHARED_URL, or \
          in a file that FRONTDESK_LIMITS__SHARED_URL_FILE names: \"redis://:PASSWORD@HOST:6379\", or \
          \"rediss://…\" for TLS. `shared_ca_file` is a PEM file with your own certificate authority.",
-        value::optional(value::redis),
+        value_parsers::optional(value_parsers::redis),
     );
     let ca = channel::read_pem(r, requests("limits.shared_ca_file"), "").map(|(pem, _)| pem);
     let secret = r.get(
@@ -94,7 +94,7 @@ fn read_shared(r: &mut Reader<'_>) -> Option<rate_limiter::RedisOptions> {
          characters, such as `openssl rand -base64 24` prints, and the same on all servers. If empty, the password in \
          `shared_url` is used. Set it in FRONTDESK_LIMITS__SHARED_SECRET, or in a file that \
          FRONTDESK_LIMITS__SHARED_SECRET_FILE names.",
-        value::optional(value::shared_secret),
+        value_parsers::optional(value_parsers::shared_secret),
     );
     r.refuse_if(
         ca.is_some() && !shared.as_ref().is_some_and(rate_limiter::RedisOptions::is_tls),
@@ -111,7 +111,7 @@ fn read_shared(r: &mut Reader<'_>) -> Option<rate_limiter::RedisOptions> {
         requests("limits.shared_timeout"),
         "15ms",
         "How long a request waits for that server before this one decides alone.",
-        value::duration(Duration::from_millis(1)..=Duration::from_mins(1)),
+        value_parsers::duration(Duration::from_millis(1)..=Duration::from_mins(1)),
     );
     if let Some(shared) = &mut shared {
         (shared.ca, shared.timeout, shared.secret) = (ca, timeout, secret);

@@ -3,7 +3,7 @@
 use tracing::Level;
 
 use super::reader::{Reader, requests, restart};
-use super::value;
+use super::value_parsers;
 
 #[derive(Debug, Clone, Copy)]
 pub struct LogOptions {
@@ -28,21 +28,21 @@ pub(super) fn read(r: &mut Reader<'_>) -> (LogOptions, bool) {
             "auto",
             "The format of the log on standard error: \"text\" for people, \"json\" for programs, one object \
              per line; \"auto\" is text on a terminal and JSON elsewhere.",
-            value::one_of(&formats),
+            value_parsers::one_of(&formats),
         ),
         level: r.get(
             restart("log.level"),
             "info",
             "The minimum level: \"error\", \"warn\", \"info\", \"debug\" or \"trace\". No level logs a \
              submission's content or a visitor's identity.",
-            value::one_of(&levels),
+            value_parsers::one_of(&levels),
         ),
     };
     let logs_requests = r.get(
         requests("log.requests"),
         "false",
         "Whether each request is logged, with its response and duration but without the client.",
-        value::parse_bool,
+        value_parsers::parse_bool,
     );
     (log, logs_requests)
 }

@@ -13,9 +13,9 @@ use super::named_file;
 use super::secret_file_permissions::SecretFile;
 pub(super) use super::setting::fault_of;
 pub use super::setting::{Setting, ValueOrigin};
-pub use super::syntax::FILE_NAME;
-use super::syntax::SyntaxFaults;
-use super::value::{ParseResult, Raw, parse_line};
+pub use super::syntax_faults::FILE_NAME;
+use super::syntax_faults::SyntaxFaults;
+use super::value_parsers::{ParseResult, Raw, parse_line};
 use frontdesk_site::PrivatePath;
 use frontdesk_site::fault::{Fault, Placed, Severity, closest};
 

@@ -3,7 +3,7 @@
 use serde_json::{Map, Value};
 
 use super::reader::{FILE_NAME, Reader, requests};
-use super::value::Raw;
+use super::value_parsers::Raw;
 use frontdesk_site::RedirectOption;
 use frontdesk_site::fault::Fault;
 

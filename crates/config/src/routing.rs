@@ -5,7 +5,7 @@ use serde_json::Number;
 use toml::de::DeValue;
 
 use super::reader::{Reader, deliveries};
-use super::value::{ParseResult, Raw};
+use super::value_parsers::{ParseResult, Raw};
 use frontdesk_deliver::ChannelOptions;
 use frontdesk_deliver::mail::RecipientsByValue;
 use frontdesk_forms::{Field, FieldKind, FieldValue, Form, FormSet};
@@ -406,7 +406,7 @@ label = "From"
         let mut r = Reader::new(&text, Path::new(""), [], &[], &[]);
         r.tables("channel");
         let condition = r.in_table("channel.a.".to_owned(), |r| {
-            let _: String = r.get(deliveries("name"), "", "", crate::value::parse_line);
+            let _: String = r.get(deliveries("name"), "", "", crate::value_parsers::parse_line);
             read_condition(r, &forms)
         });
         (condition, r.finish().faults.iter().map(ToString::to_string).collect())

@@ -6,7 +6,7 @@ use std::time::Duration;
 use super::lexicon_files;
 use super::named_file;
 use super::reader::{Reader, requests};
-use super::value::{self, ParseResult, Raw};
+use super::value_parsers::{self, ParseResult, Raw};
 use frontdesk_rspamd::{Password, RspamdOptions};
 use frontdesk_screening::verdict::Signal;
 use frontdesk_screening::{Domains, ScreeningOptions};
@@ -31,16 +31,16 @@ pub(super) fn read(r: &mut Reader<'_>) -> ScreeningOptions {
             "true",
             "Submissions that look like spam are marked as suspicious in their delivery, or held until you \
              release them: docs/pages/screening.md. None are dropped.",
-            value::parse_bool,
+            value_parsers::parse_bool,
         ),
         suspicious_threshold: r.get(
             requests("screening.suspicious_threshold"),
             "50",
             "The scores at which a submission is marked as suspicious, and at which it is held. Lower values \
              are stricter.",
-            value::count(1..=MAX_THRESHOLD),
+            value_parsers::count(1..=MAX_THRESHOLD),
         ),
-        threshold: r.get(requests("screening.threshold"), "100", "", value::count(1..=MAX_THRESHOLD)),
+        threshold: r.get(requests("screening.threshold"), "100", "", value_parsers::count(1..=MAX_THRESHOLD)),
         ignored: r.get(
             requests("screening.ignored_signals"),
             "[]",
@@ -52,7 +52,7 @@ pub(super) fn read(r: &mut Reader<'_>) -> ScreeningOptions {
             "true",
             "Screening learns from what you call spam, release, discard, answer and finish: docs/pages/screening.md. It \
              stores keyed hashes of words.",
-            value::parse_bool,
+            value_parsers::parse_bool,
         ),
         disposable: read_domains(
             r,
@@ -75,7 +75,7 @@ pub(super) fn read_rspamd(r: &mut Reader<'_>) -> Option<RspamdOptions> {
         "An rspamd server of yours that is asked about new submissions, such as \"http://127.0.0.1:11333\"; empty to ask \
          none. Its opinion marks and never holds. Deliveries wait for it, at most `rspamd_timeout`. Set a password in \
          FRONTDESK_SCREENING__RSPAMD_PASSWORD, or in a file that FRONTDESK_SCREENING__RSPAMD_PASSWORD_FILE names.",
-        value::optional(|raw| {
+        value_parsers::optional(|raw| {
             let expected = "the URL of an rspamd server such as \"http://127.0.0.1:11333\"";
             let text = raw.as_text().ok_or(expected)?;
             RspamdOptions::parse_url(text).map_err(|why| format!("{expected}: {why}"))
@@ -85,11 +85,12 @@ pub(super) fn read_rspamd(r: &mut Reader<'_>) -> Option<RspamdOptions> {
         requests("screening.rspamd_password").secret(),
         "",
         "",
-        value::optional(|raw| {
+        value_parsers::optional(|raw| {
             Password::parse(raw.as_text().ok_or("a password of visible ASCII characters")?)
         }),
     );
-    let timeout = r.get(requests("screening.rspamd_timeout"), "2s", "", value::duration(RSPAMD_TIMEOUT));
+    let timeout =
+        r.get(requests("screening.rspamd_timeout"), "2s", "", value_parsers::duration(RSPAMD_TIMEOUT));
     r.refuse_if(
         password.is_some() && url.is_none(),
         "screening.rspamd_password",
@@ -104,7 +105,7 @@ fn parse_signals(raw: &Raw) -> ParseResult<Vec<Signal>> {
     let can_be_ignored = |signal: &Signal| signal.points().is_some();
     let names: Vec<&str> = Signal::ALL.into_iter().filter(can_be_ignored).map(Signal::name).collect();
     let expected = format!("a list of signals: {}", names.join(", "));
-    value::parse_items(raw, &expected, |name| Signal::from_name(name).filter(can_be_ignored))
+    value_parsers::parse_items(raw, &expected, |name| Signal::from_name(name).filter(can_be_ignored))
 }
 
 /// Reads the domains from the file that the key `name` specifies. Returns no domains if the key is not set,

@@ -1,7 +1,7 @@
 //! `[security]`: the other hosts from which pages may load content.
 
 use super::reader::{Reader, requests};
-use super::value::{self, ParseResult, Raw};
+use super::value_parsers::{self, ParseResult, Raw};
 use frontdesk_site::{AllowedOrigin, ContentOrigins};
 
 /// Maximum number of hosts for one kind of content: every response names them in `Content-Security-Policy`.
@@ -31,5 +31,5 @@ pub(super) fn read(r: &mut Reader<'_>) -> ContentOrigins {
 /// Parses at most [`MAX_ORIGINS`] HTTPS origins, with `*` for all subdomains.
 fn parse_origins(raw: &Raw) -> ParseResult<Vec<AllowedOrigin>> {
     let expected = "a list of HTTPS origins such as [\"https://plausible.example.com\"]";
-    value::parse_list(raw, expected, MAX_ORIGINS, AllowedOrigin::parse)
+    value_parsers::parse_list(raw, expected, MAX_ORIGINS, AllowedOrigin::parse)
 }

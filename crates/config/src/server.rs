@@ -5,7 +5,7 @@ use std::path::Path;
 use std::time::Duration;
 
 use super::reader::{Reader, deliveries, requests, restart};
-use super::value;
+use super::value_parsers;
 use frontdesk_app::WebOptions;
 use frontdesk_http::{Address, ForwardedHeader, Options, Timeouts};
 
@@ -29,14 +29,14 @@ pub(super) fn read(r: &mut Reader<'_>) -> (Vec<Address>, Option<Address>, WebOpt
         "The public address, or a list of several. A port alone is on 127.0.0.1, and port 0 picks a free port. \
          \":80\" listens on every interface, \"unix:/run/frontdesk/http.sock\" serves a proxy on this machine. \
          Sockets that a service manager passes replace these addresses.",
-        value::addresses,
+        value_parsers::addresses,
     );
     let mut ops_listen = r.get(
         restart("server.ops_listen"),
         "127.0.0.1:8081",
         "The private address for health checks and metrics (/livez, /readyz, /metrics), or \"off\". Keep it \
          off the public network.",
-        value::optional_listen_address,
+        value_parsers::optional_listen_address,
     );
     for address in listen.iter_mut().chain(&mut ops_listen) {
         resolve_socket_path(address, r.site_folder());
@@ -56,9 +56,9 @@ fn read_web(r: &mut Reader<'_>) -> WebOptions {
         restart("server.workers"),
         "0",
         "Threads that answer requests; 0 starts one per core.",
-        value::count(0..=1024),
+        value_parsers::count(0..=1024),
     );
-    let connections = || value::count(1..=MAX_CONNECTIONS);
+    let connections = || value_parsers::count(1..=MAX_CONNECTIONS);
     let mut http = Options {
         workers: match workers {
             0 => std::thread::available_parallelism().map_or(1, std::num::NonZero::get),
@@ -93,7 +93,7 @@ fn read_web(r: &mut Reader<'_>) -> WebOptions {
              MiB, if that much exists); \"off\" sets no limit. Near the limit, the server closes the \
              connections that hold the most memory, first those of the network and source that use the most, \
              and refuses these sources for ten seconds. Connections of trusted proxies stay open.",
-            value::memory_limit(MEMORY),
+            value_parsers::memory_limit(MEMORY),
         ),
         ..Options::default()
     };
@@ -105,7 +105,7 @@ fn read_web(r: &mut Reader<'_>) -> WebOptions {
         "true",
         "Whether a fast path answers plain GET and HEAD requests over HTTP/1.1. Without it the HTTP \
          library sends the same responses, more slowly.",
-        value::parse_bool,
+        value_parsers::parse_bool,
     );
     let count_views = r.get(
         requests("server.count_views"),
@@ -113,7 +113,7 @@ fn read_web(r: &mut Reader<'_>) -> WebOptions {
         "Whether page views are counted by day, page, representation, kind of client and referring host, \
          without cookies and addresses. `frontdesk stats` shows the counts, which are kept for 400 days \
          (docs/pages/statistics.md).",
-        value::parse_bool,
+        value_parsers::parse_bool,
     );
     WebOptions { http, count_views, ..WebOptions::default() }
 }
@@ -128,7 +128,7 @@ fn read_proxies(r: &mut Reader<'_>, http: &mut Options) {
         "[]",
         "Proxies whose header names the client, as addresses or blocks such as [\"10.0.0.0/8\"]. The \
          client is the right-most address in the header that is not a trusted proxy.",
-        value::parse_networks,
+        value_parsers::parse_networks,
     );
     http.proxy_protocol = r.get(
             requests("server.proxy_protocol"),
@@ -136,7 +136,7 @@ fn read_proxies(r: &mut Reader<'_>, http: &mut Options) {
             "Whether the connections of these proxies begin with a PROXY protocol header (version 1 or 2), as \
              HAProxy and load balancers send it. If that header names no client (UNKNOWN, LOCAL), the header below is \
              not read.",
-            value::parse_bool,
+            value_parsers::parse_bool,
         );
     http.forwarded_header = r.get(
         requests("server.forwarded_header"),
@@ -144,7 +144,7 @@ fn read_proxies(r: &mut Reader<'_>, http: &mut Options) {
         "The header that names the client, \"x-forwarded-for\" or \"forwarded\" (RFC 7239). The server \
          ignores the other one. Set the one that your proxy writes: it may pass on the other as the \
          client sent it.",
-        value::one_of(&forwarded_headers),
+        value_parsers::one_of(&forwarded_headers),
     );
 }
 
@@ -156,10 +156,10 @@ fn read_shutdown(r: &mut Reader<'_>, http: &mut Options) {
             "On shutdown, the server first drains: for this long, it accepts connections while /readyz answers \
              503, so that load balancers stop using it (set \"5s\" behind one: docs/pages/balancing.md). Then open \
              requests may finish within the grace period.",
-            value::duration(timeout_range(0)),
+            value_parsers::duration(timeout_range(0)),
         );
     http.shutdown_grace =
-        r.get(deliveries("server.shutdown_grace"), "10s", "", value::duration(timeout_range(0)));
+        r.get(deliveries("server.shutdown_grace"), "10s", "", value_parsers::duration(timeout_range(0)));
 }
 
 /// Reads the timeouts of connections and requests, which share one documentation text.
@@ -172,12 +172,17 @@ fn read_timeouts(r: &mut Reader<'_>) -> Timeouts {
              the body of a form; how long a connection may be idle, or a response unread; and how long \
              a request may take from its header to the end of the response. Connections of trusted \
              proxies may be idle for at least 75 seconds.",
-            value::duration(timeout_range(1)),
+            value_parsers::duration(timeout_range(1)),
         ),
-        header: r.get(requests("server.header_timeout"), "5s", "", value::duration(timeout_range(1))),
-        body: r.get(requests("server.body_timeout"), "10s", "", value::duration(timeout_range(1))),
-        idle: r.get(requests("server.idle_timeout"), "10s", "", value::duration(timeout_range(1))),
-        exchange: r.get(requests("server.exchange_timeout"), "30s", "", value::duration(timeout_range(1))),
+        header: r.get(requests("server.header_timeout"), "5s", "", value_parsers::duration(timeout_range(1))),
+        body: r.get(requests("server.body_timeout"), "10s", "", value_parsers::duration(timeout_range(1))),
+        idle: r.get(requests("server.idle_timeout"), "10s", "", value_parsers::duration(timeout_range(1))),
+        exchange: r.get(
+            requests("server.exchange_timeout"),
+            "30s",
+            "",
+            value_parsers::duration(timeout_range(1)),
+        ),
     }
 }
 

@@ -3,8 +3,8 @@
 use std::fmt;
 
 use super::key::{ConfigKey, variable_name};
-use super::syntax::FILE_NAME;
-use super::value::Raw;
+use super::syntax_faults::FILE_NAME;
+use super::value_parsers::Raw;
 use frontdesk_site::fault::Fault;
 
 /// Where the value of a setting comes from.

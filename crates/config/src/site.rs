@@ -2,7 +2,7 @@
 
 use super::reader::{ConfigKey, Reader, deliveries, requests};
 use super::redirects_and_extra;
-use super::value::{self, Raw};
+use super::value_parsers::{self, Raw};
 use frontdesk_site::fault::Placed;
 use frontdesk_site::{
     self as pages, BuildOptions, FooterGroup, FooterLink, PagesOptions, PublicationOptions, RulesDialect,
@@ -16,7 +16,7 @@ pub(super) fn read_base_url(r: &mut Reader<'_>) -> String {
         "The public address of the site. Links in Markdown, sitemaps and feeds begin with it. If unset, the \
          first name in `tls.acme_domains` is used, or the address that the server listens on, which is wrong \
          behind a proxy.",
-        value::base_url,
+        value_parsers::base_url,
     )
 }
 
@@ -24,7 +24,7 @@ pub(super) fn read_base_url(r: &mut Reader<'_>) -> String {
 /// defaults to the tagline.
 pub(super) fn read(r: &mut Reader<'_>) -> PagesOptions {
     let mut text =
-        |key: ConfigKey, example| r.get(key.set_in_starter_file(example), "", "", value::parse_line);
+        |key: ConfigKey, example| r.get(key.set_in_starter_file(example), "", "", value_parsers::parse_line);
     let title = text(deliveries("site.title"), "\"Example\"");
     let tagline = text(requests("site.tagline"), "\"A small site to begin with\"");
     let description = text(
@@ -41,20 +41,20 @@ pub(super) fn read(r: &mut Reader<'_>) -> PagesOptions {
          pages or more (docs/pages/search.md).",
         |raw| match raw.as_text() {
             Some("auto") => Ok(None),
-            _ => value::parse_bool(raw).map(Some).map_err(|_| "\"auto\", true or false".to_owned()),
+            _ => value_parsers::parse_bool(raw).map(Some).map_err(|_| "\"auto\", true or false".to_owned()),
         },
     );
     let posts_per_page = r.get(
         requests("site.posts_per_page"),
         "20",
         "The number of posts on each page of the blog and of a tag; 0 puts all posts on one page.",
-        value::count(0..=1000),
+        value_parsers::count(0..=1000),
     );
     let copy_markdown = r.get(
         requests("site.copy_markdown"),
         "true",
         "Whether pages have a link that copies their Markdown.",
-        value::parse_bool,
+        value_parsers::parse_bool,
     );
     let footer = r.get(
         requests("site.footer").set_in_starter_file(STARTER_FOOTER),
@@ -90,14 +90,14 @@ fn read_languages(r: &mut Reader<'_>) -> (String, Vec<String>) {
         deliveries("site.language"),
         "en",
         "A language tag, such as \"en\" or \"de-CH\".",
-        value::language,
+        value_parsers::language,
     );
     let mut languages = r.get(
         requests("site.languages").with_example("[\"en\", \"de\"]"),
         "[]",
         "All languages, if there are several. Pages in pages/de/ and posts in posts/de/ are in German, at \
          /de/; `language` needs no folder.",
-        value::languages,
+        value_parsers::languages,
     );
     // Language tags are compared without case (RFC 5646 §2.1.1).
     let own = languages.iter_mut().find(|tag| tag.eq_ignore_ascii_case(&language));
@@ -131,9 +131,10 @@ fn read_selectors(r: &mut Reader<'_>, build: Option<&mut BuildOptions>) {
         "",
         "CSS selectors for pages in `site.prebuilt`: the main content, which is detected if this is empty, and \
          elements to leave out of the Markdown. Try them with `frontdesk convert`.",
-        value::css_selector,
+        value_parsers::css_selector,
     );
-    let exclude = r.get(requests("convert.exclude").with_example("\".advert\""), "", "", value::css_selector);
+    let exclude =
+        r.get(requests("convert.exclude").with_example("\".advert\""), "", "", value_parsers::css_selector);
     if let Some(build) = build {
         (build.main, build.exclude) = (main, exclude);
     }
@@ -151,20 +152,23 @@ fn read_build_options(r: &mut Reader<'_>) -> Option<BuildOptions> {
         requests("site.prebuilt_path").with_example("\"/docs/\""),
         "/",
         "The path at which the generator's output is published: the base path that it was built for.",
-        value::parse_mount,
+        value_parsers::parse_mount,
     );
     let rules = r.get(
         requests("site.rules"),
         "netlify",
         "The dialect of `_redirects` and `_headers` in that folder: \"netlify\" or \"cloudflare\".",
-        value::one_of(&[("netlify", RulesDialect::Netlify), ("cloudflare", RulesDialect::Cloudflare)]),
+        value_parsers::one_of(&[
+            ("netlify", RulesDialect::Netlify),
+            ("cloudflare", RulesDialect::Cloudflare),
+        ]),
     );
     let adds_link_element = r.get(
         requests("site.link_element"),
         "false",
         "Whether the HTML of each page in that folder gets a link to its Markdown. The `Link` header always \
          has one.",
-        value::parse_bool,
+        value_parsers::parse_bool,
     );
     let folder = r.site_folder();
     let folder = prebuilt.or_else(|| pages::is_build(folder).then(|| folder.to_owned()))?;
@@ -184,7 +188,7 @@ links = [{ title = "llms.txt", href = "/llms.txt" }, { title = "OpenAPI", href =
 fn parse_publish(raw: &Raw) -> Result<Vec<String>, String> {
     let expected =
         "a list of paths relative to the build or to this folder, such as [\"static/sample.sqlite\"]";
-    value::parse_items(raw, expected, |item| {
+    value_parsers::parse_items(raw, expected, |item| {
         let is_path = |part: &str| part != ".." && !part.contains('\0');
         (!item.is_empty() && item.split('/').all(is_path)).then(|| item.to_owned())
     })

@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use super::reader::{Reader, deliveries, restart};
-use super::value::{self, ParseResult, Raw};
+use super::value_parsers::{self, ParseResult, Raw};
 use frontdesk_deliver::maintenance::MaintenanceOptions;
 use frontdesk_inbox::store::DatabaseUrl;
 use frontdesk_site as pages;
@@ -27,7 +27,7 @@ pub(super) fn read(r: &mut Reader<'_>) -> (PathBuf, DatabaseUrl, MaintenanceOpti
         "The database: a file, relative to the data folder, or a PostgreSQL server that several machines \
          share, such as \"postgres://frontdesk@db.example.com/frontdesk\" (docs/pages/scale.md). \
          FRONTDESK_STORE__URL_FILE names a file with the URL, including its password.",
-        value::database_url,
+        value_parsers::database_url,
     );
     let url = resolve_path(&data_dir, url);
     (data_dir, url, read_maintenance(r))
@@ -40,19 +40,19 @@ pub(super) fn read_digest(r: &mut Reader<'_>) -> Option<jiff::civil::Time> {
         "07:00",
         "The time of day, in UTC, at which the team gets a digest if submissions are held, parked or due for a \
          follow-up, a channel fails, or disk space is low; \"off\" disables it.",
-        value::optional_time,
+        value_parsers::optional_time,
     )
 }
 
 /// Parses a database URL in the format of `store.url`. The path of a file is relative to `data_dir`. The
 /// error describes the expected value.
 pub(super) fn parse_url(url: &str, data_dir: &Path) -> Result<DatabaseUrl, String> {
-    value::database_url(&Raw::Text(url.to_owned())).map(|url| resolve_path(data_dir, url))
+    value_parsers::database_url(&Raw::Text(url.to_owned())).map(|url| resolve_path(data_dir, url))
 }
 
 /// Returns a parser for a retention period; `None` means forever.
 pub(super) fn retention() -> impl Fn(&Raw) -> ParseResult<Option<Duration>> {
-    value::off_or(value::duration(Duration::from_hours(24)..=MAX_RETENTION))
+    value_parsers::off_or(value_parsers::duration(Duration::from_hours(24)..=MAX_RETENTION))
 }
 
 /// Reads the keys of `[store]` that control disk space, retention and encryption. The other options are off.
@@ -64,7 +64,7 @@ fn read_maintenance(r: &mut Reader<'_>) -> MaintenanceOptions {
             "Disk space to keep free on the database's file system: \"auto\" (5 %, at most 1 GiB), a size \
              such as \"2GiB\", or \"off\". While less is free, submissions of more than 4 KiB are refused \
              with 500; smaller ones are accepted until the disk is full. It has no effect with PostgreSQL.",
-            value::min_free,
+            value_parsers::min_free,
         ),
         retention: r.get(
             deliveries("store.retention"),
@@ -97,7 +97,7 @@ fn read_maintenance(r: &mut Reader<'_>) -> MaintenanceOptions {
              delivery, so this server can no longer read them. A held submission that a channel would \
              deliver after its release stays readable until then. With `--identity FILE`, `frontdesk inbox` \
              decrypts them with your secret key.",
-            value::optional(value::recipient),
+            value_parsers::optional(value_parsers::recipient),
         ),
         digest_at: None,
         reminders: None,

@@ -8,7 +8,7 @@ use std::time::Duration;
 
 use super::reader::{Reader, Setting, fault_of, requests, restart};
 use super::server;
-use super::value::{self, ParseResult, Raw};
+use super::value_parsers::{self, ParseResult, Raw};
 use frontdesk_fetch::Url;
 use frontdesk_forms::email::ascii_spelling;
 use frontdesk_http::Address;
@@ -31,7 +31,7 @@ pub(super) fn read(r: &mut Reader<'_>, data_dir: &Path) -> (Vec<Address>, TlsOpt
         "[]",
         "The addresses of the HTTPS listener, such as \"[::]:443\", in the format of `server.listen`. Sockets \
          named `https` that a service manager passes replace them. Guide: docs/pages/tls.md.",
-        value::addresses_or_none,
+        value_parsers::addresses_or_none,
     );
     for address in &mut listen {
         server::resolve_socket_path(address, r.site_folder());
@@ -42,7 +42,7 @@ pub(super) fn read(r: &mut Reader<'_>, data_dir: &Path) -> (Vec<Address>, TlsOpt
         "true",
         "Whether plain HTTP requests are redirected to HTTPS. Requests from trusted proxies and Unix sockets \
          are redirected if X-Forwarded-Proto says \"http\".",
-        value::parse_bool,
+        value_parsers::parse_bool,
     );
     let hsts = r.get(
         requests("tls.hsts"),
@@ -113,7 +113,7 @@ fn read_acme(r: &mut Reader<'_>, domains: Vec<String>, data_dir: &Path) -> Acme 
         "",
         "The contact address for the authority, the URL of its directory, and a PEM file with the root that \
          signed the directory's own certificate, if that root is not public.",
-        value::email,
+        value_parsers::email,
     );
     let directory = r.get(
         restart("tls.acme_directory"),
@@ -207,7 +207,7 @@ fn parse_acme_domains(raw: &Raw) -> ParseResult<Vec<String>> {
             }
         })
     };
-    let mut names = value::parse_list(raw, expected, usize::MAX, parse)?;
+    let mut names = value_parsers::parse_list(raw, expected, usize::MAX, parse)?;
     let mut seen = std::collections::BTreeSet::new();
     names.retain(|name| seen.insert(name.clone()));
     Ok(names)
@@ -217,7 +217,7 @@ fn parse_acme_domains(raw: &Raw) -> ParseResult<Vec<String>> {
 fn parse_acme_directory(raw: &Raw) -> ParseResult<String> {
     let expected =
         "the https URL of an ACME directory, such as \"https://acme-v02.api.letsencrypt.org/directory\"";
-    let address = value::web_address(raw).ok();
+    let address = value_parsers::web_address(raw).ok();
     let address = address.filter(|address| address.starts_with("https://") && Url::parse(address).is_ok());
     address.ok_or_else(|| expected.to_owned())
 }
@@ -232,8 +232,8 @@ fn parse_hsts(raw: &Raw) -> ParseResult<Option<Hsts>> {
     let text = raw.as_text().ok_or_else(expected)?;
     let mut parts = text.split(';').map(str::trim);
     let first = Raw::Text(parts.next().unwrap_or_default().to_owned());
-    let Some(max_age) =
-        value::off_or(value::duration(Duration::ZERO..=MAX_HSTS_AGE))(&first).map_err(|_| expected())?
+    let Some(max_age) = value_parsers::off_or(value_parsers::duration(Duration::ZERO..=MAX_HSTS_AGE))(&first)
+        .map_err(|_| expected())?
     else {
         return if parts.next().is_none() { Ok(None) } else { Err(expected()) };
     };

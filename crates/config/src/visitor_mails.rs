@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use super::named_file;
 use super::reader::{Reader, deliveries};
-use super::value;
+use super::value_parsers;
 use frontdesk_deliver::visitor_mail::{MailText, VisitorMailOptions};
 use frontdesk_deliver::{ChannelOptions, TransportOptions};
 use frontdesk_forms::Form;
@@ -48,20 +48,20 @@ impl VisitorKeys {
             "300",
             "How many mails of each kind visitors get per hour, all together. Beyond it, messages are delivered \
              without an acknowledgement, and mails that ask for a confirmation wait.",
-            value::count(1..=100_000),
+            value_parsers::count(1..=100_000),
         );
         let domain = r.get(
             deliveries(MailLimit::Domain.key()),
             "20",
             "The same for mails of all kinds to addresses of one domain, such as those of one company, or \"off\" for no \
              limit. It does not apply to large mailbox providers such as gmail.com.",
-            value::off_or(value::count(1..=100_000)),
+            value_parsers::off_or(value_parsers::count(1..=100_000)),
         );
         let network = r.get(
             deliveries(MailLimit::Network.key()),
             "50",
             "The same for mails of all kinds because of what one network (an IPv4 /24 or an IPv6 /48) has sent, or \"off\".",
-            value::off_or(value::count(1..=100_000)),
+            value_parsers::off_or(value_parsers::count(1..=100_000)),
         );
         VisitorKeys { forms: Vec::new(), limits: HourlyLimits { all, network, domain } }
     }
@@ -98,10 +98,14 @@ impl VisitorKeys {
             documented(
                 "How long the link in the mail can be used, and when visitors are reminded once; \"off\" for no reminder.",
             ),
-            value::duration(DAY..=90 * DAY),
+            value_parsers::duration(DAY..=90 * DAY),
         );
-        let remind_after =
-            r.get(deliveries(key(REMIND_AFTER)), "off", "", value::off_or(value::duration(DAY..=89 * DAY)));
+        let remind_after = r.get(
+            deliveries(key(REMIND_AFTER)),
+            "off",
+            "",
+            value_parsers::off_or(value_parsers::duration(DAY..=89 * DAY)),
+        );
         r.refuse_if(
             remind_after.is_some_and(|after| after >= within),
             &key(REMIND_AFTER),

@@ -1,7 +1,7 @@
 //! Reads `[words]`: texts of the theme that the site overrides, in all languages or in one.
 
 use super::reader::{Reader, requests};
-use super::value;
+use super::value_parsers;
 use frontdesk_site::WordOverride;
 
 /// Reads all words in `[words]`; the environment cannot add any. Their names are checked when the site loads,
@@ -14,8 +14,12 @@ pub(super) fn read(r: &mut Reader<'_>) -> Vec<WordOverride> {
         .into_iter()
         .map(|name| {
             let key = format!("words.{name}");
-            let text =
-                r.get(requests(key.clone()), "", std::mem::take(&mut documentation), value::parse_line);
+            let text = r.get(
+                requests(key.clone()),
+                "",
+                std::mem::take(&mut documentation),
+                value_parsers::parse_line,
+            );
             let (language, name) = match name.split_once('.') {
                 Some((language, name)) => (Some(language.to_owned()), name.to_owned()),
                 None => (None, name),

@@ -8,7 +8,7 @@ use super::clean;
 use super::dom::{DOCUMENT, Dom, NodeId, Tag, clip};
 use super::main_content::move_heading_into;
 use super::metadata::read_structured_data;
-use super::omission_rule::Rule;
+use super::omission_reason::Rule;
 use super::parse::parse;
 use super::text_measure::{Measures, measure_elements};
 

@@ -1,19 +1,19 @@
 //! Converts the tree of a page to Markdown blocks.
 
-use super::answer_symbols::drawn_checkbox;
+use super::check_marks::drawn_checkbox;
 use super::code;
 use super::documentation_markup;
 use super::dom::{Dom, NodeId, Tag, collapse};
 use super::inline::{Emphasis, Inline};
-use super::inline_markdown_parts::{Kind, Parts};
+use super::inline_markdown_tokenizer::{Kind, Parts};
 use super::links;
 use super::list_numbers::{ItemNumbers, number_attribute};
 use super::main_content::leads_around;
 use super::markdown_block::{Block, Item, List};
-use super::markdown_document;
+use super::markdown_cleanup;
 use super::math::{self, Formula};
 use super::media;
-use super::omission_rule::Rule;
+use super::omission_reason::Rule;
 use super::phrasing::{Converter, component_title, is_without_text};
 use super::table::{self, Table};
 use super::writer::needs_blank_line;
@@ -514,7 +514,7 @@ impl Converter<'_> {
                     inline.add_link(&address, label);
                     blocks.push(Block::Paragraph(inline.finish_line()));
                 }
-                None => markdown_document::add_link(blocks, &address),
+                None => markdown_cleanup::add_link(blocks, &address),
             }
         }
     }

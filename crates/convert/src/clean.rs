@@ -1,14 +1,14 @@
 //! Removes the parts of a page that visitors do not see: scripts, styles, hidden elements and copies. Also
 //! reads the base URL, and counts the letters of a page before parts are removed.
 
-use super::answer_symbols::{answer_of, is_material_font, move_into_paragraphs};
+use super::check_marks::{answer_of, is_material_font, move_into_paragraphs};
 use super::code;
 use super::copies::{CopyMark, copy_mark, is_shown_on_wide_screens, remove_copies};
-use super::displayed_text;
+use super::displayed_text_corrections;
 use super::dom::{DOCUMENT, Dom, FOR_SCREEN_READERS, NodeId, Tag, clip, count_letters};
 use super::media;
 use super::never_shown::{is_never_shown, is_out_of_sight};
-use super::omission_rule::Rule;
+use super::omission_reason::Rule;
 use super::panels::{Panels, follows_control, has_other_name, is_closed_panel, is_hidden_page};
 use html5ever::Attribute;
 use url::Url;
@@ -62,12 +62,12 @@ pub(super) fn remove_invisible(dom: &mut Dom, root: NodeId, is_article: bool) {
         dom.detach(id);
     }
     show_fallbacks(dom, root, is_article);
-    displayed_text::show_final_numbers(dom, root);
-    displayed_text::show_dates(dom, root);
-    displayed_text::show_line_breaks(dom, root);
-    displayed_text::show_separators_of_menus(dom, root);
-    displayed_text::mark_check_lists(dom, root);
-    displayed_text::merge_spoken_copies(dom, root);
+    displayed_text_corrections::show_final_numbers(dom, root);
+    displayed_text_corrections::show_dates(dom, root);
+    displayed_text_corrections::show_line_breaks(dom, root);
+    displayed_text_corrections::show_separators_of_menus(dom, root);
+    displayed_text_corrections::mark_check_lists(dom, root);
+    displayed_text_corrections::merge_spoken_copies(dom, root);
 }
 
 /// Replaces each `<noscript>` with its content, which is for readers without scripts. Of a `<noscript>`

@@ -2,8 +2,8 @@
 //! Pygments, Rouge, rehype-pretty-code, Expressive Code and CodeMirror.
 
 use super::dom::{Dom, NodeId, Tag, clip, remove_invisible};
-use super::omission_rule::Rule;
-use super::spacing::edge;
+use super::inline_spacing::edge;
+use super::omission_reason::Rule;
 
 /// Classes of elements in a code block that contain the numbers of lines. Some highlighters also set these
 /// classes on the lines themselves.

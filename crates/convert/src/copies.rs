@@ -2,7 +2,7 @@
 //! and for dark mode.
 
 use super::dom::{Dom, FOR_SCREEN_READERS, NodeId, Tag};
-use super::omission_rule::Rule;
+use super::omission_reason::Rule;
 use std::collections::{HashMap, HashSet};
 
 /// Removes what repeats a table for narrow screens ([`is_narrow_variant`]), and images for dark mode

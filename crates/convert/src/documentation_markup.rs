@@ -1,7 +1,7 @@
 //! Recognizes admonitions, tab panels, permalinks and copy buttons in the markup of documentation generators.
 
 use super::dom::{Dom, FOR_SCREEN_READERS, NodeId, Tag, clip};
-use super::spacing::shown_text;
+use super::inline_spacing::shown_text;
 use std::collections::{HashMap, HashSet};
 
 /// An admonition, which is converted to a GitHub alert.

@@ -1,6 +1,6 @@
 //! The document tree: an arena of nodes that the parser fills, and the converter prunes and reads.
 
-use super::omission_rule::Rule;
+use super::omission_reason::Rule;
 use html5ever::tendril::StrTendril;
 use html5ever::{Attribute, LocalName, QualName, ns};
 use std::borrow::Cow;

@@ -4,7 +4,7 @@
 use super::dom::{Dom, NodeId, Tag};
 use super::list_numbers::number_attribute;
 use super::markdown_block::{Block, Item, List};
-use super::omission_rule::Rule;
+use super::omission_reason::Rule;
 use super::phrasing::Converter;
 use std::iter::Peekable;
 

@@ -2,14 +2,14 @@
 
 use super::code::is_verse;
 use super::dom::{Data, Dom, NodeId, Tag};
-use super::footnote_blocks::divide_notes;
-use super::footnote_marks::{NUMBER_CLASSES, remove_back_links, remove_number};
-use super::footnote_numbers::{RaisedNumber, is_aside, notes_in_asides, raised_numbers, starting_number};
+use super::footnote_cleanup::{NUMBER_CLASSES, remove_back_links, remove_number};
 use super::footnote_references::{
     Ids, MAX_NAME, fragment, is_alone_in_parent, is_marked_as_back, is_named_as_note, is_repeated_reference,
     leads_to_own_place, note_name, note_number, reference_number, reference_target, whole_reference,
 };
-use super::omission_rule::Rule;
+use super::footnote_splitting::divide_notes;
+use super::omission_reason::Rule;
+use super::unlinked_footnotes::{RaisedNumber, is_aside, notes_in_asides, raised_numbers, starting_number};
 use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
 
 /// The footnotes of a page. The notes have been detached from the tree.

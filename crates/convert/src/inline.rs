@@ -1,7 +1,7 @@
 //! Builds inline Markdown: collapses white space, places delimiters next to words, and escapes syntax in
 //! text.
 
-use super::autolink::{end_of_address, ends_with_address, may_hide_address, may_precede_address};
+use super::autolink_detection::{end_of_address, ends_with_address, may_hide_address, may_precede_address};
 use super::dom::{Tag, remove_invisible};
 use super::writer::longest_run;
 

@@ -18,64 +18,64 @@
 //! 6. `omitted_text` compares the text of the blocks with that of the region.
 //! 7. `markdown_document` gives the blocks one title, and `writer` writes them.
 
-mod answer_symbols;
 mod article;
-mod autolink;
+mod autolink_detection;
 mod block_conversion;
+mod check_marks;
 mod clean;
 mod code;
+mod content_outside_region;
 mod copies;
+mod csp_inline_scripts;
 mod decode;
-mod displayed_text;
+mod displayed_text_corrections;
+mod div_and_span_tables;
 mod documentation_markup;
 mod dom;
 mod flat_lists;
-mod footnote_blocks;
-mod footnote_marks;
-mod footnote_numbers;
+mod footnote_cleanup;
 mod footnote_references;
+mod footnote_splitting;
 mod footnotes;
+mod header_before_main_content;
 mod html_tree;
 mod inline;
-mod inline_markdown_parts;
-mod inline_scripts;
+mod inline_markdown_tokenizer;
+mod inline_spacing;
 mod language_tag;
 mod links;
 mod list_numbers;
 mod mail_addresses;
 mod main_content;
 mod markdown_block;
-mod markdown_document;
-mod markdown_source;
-mod marked_tables;
+mod markdown_cleanup;
 mod math;
 mod mathml;
 mod media;
 mod metadata;
 mod never_shown;
-mod omission_rule;
+mod omission_reason;
 mod omitted_text;
-mod other_content;
-mod page_header;
 mod panels;
 mod parse;
 mod phrasing;
 mod script_embeds;
+mod script_rendered_markdown;
 mod select;
-mod spacing;
 mod table;
 mod tag_scan;
-mod templates;
+mod template_elements;
 mod text_measure;
 mod titles;
+mod unlinked_footnotes;
 mod writer;
 
+pub use csp_inline_scripts::Embedded;
 pub use decode::{declared_encoding, decode_html};
 pub use html_tree::{HtmlElement, HtmlTree};
-pub use inline_scripts::Embedded;
-pub use markdown_document::is_fragment;
+pub use markdown_cleanup::is_fragment;
 pub use metadata::{Metadata, forbids_index};
-pub use omission_rule::Rule;
+pub use omission_reason::Rule;
 pub use omitted_text::{Loss, Omission};
 use phrasing::{Converter, Mode};
 pub use select::Selector;
@@ -226,7 +226,7 @@ pub fn convert(html: &str, options: &Options) -> Converted {
     let page_letters = clean::count_page_letters(&dom, COUNTED_LETTERS);
     show_written_content(&mut dom);
 
-    let is_fragment = markdown_document::is_fragment(html) && options.main.is_none();
+    let is_fragment = markdown_cleanup::is_fragment(html) && options.main.is_none();
     let mut is_selected = false;
     let root = if is_fragment {
         let body = dom.body();
@@ -241,7 +241,7 @@ pub fn convert(html: &str, options: &Options) -> Converted {
     } else {
         main_content::isolate_region(&mut dom, &mut titles, is_home)
     };
-    marked_tables::mark_tables(&mut dom, root);
+    div_and_span_tables::mark_tables(&mut dom, root);
     flat_lists::mark_filtered_items(&mut dom, root);
     main_content::remove_navigation(&mut dom, root, is_fragment);
     metadata.title = titles.choose(&dom, root, is_home, options.has_common_title);
@@ -257,19 +257,19 @@ pub fn convert(html: &str, options: &Options) -> Converted {
     let omissions = if options.explain { omitted_text::list_omissions(&dom, root) } else { Vec::new() };
 
     if !is_fragment {
-        markdown_document::tidy_blocks(&mut blocks);
+        markdown_cleanup::tidy_blocks(&mut blocks);
     }
     let limit = html.len().saturating_mul(MAX_EXPANSION).saturating_add(MIN_OUTPUT);
-    let link_blocks = markdown_document::remove_boilerplate(&mut blocks, &options.boilerplate, limit);
+    let link_blocks = markdown_cleanup::remove_boilerplate(&mut blocks, &options.boilerplate, limit);
     let has_title_as_heading =
-        metadata.title.as_ref().is_some_and(|t| markdown_document::add_title(&mut blocks, t));
+        metadata.title.as_ref().is_some_and(|t| markdown_cleanup::add_title(&mut blocks, t));
     if !is_fragment {
-        markdown_document::keep_one_title(&mut blocks);
+        markdown_cleanup::keep_one_title(&mut blocks);
     }
     let mut markdown = writer::write_markdown(&blocks, limit);
     // Agents do not follow `<meta>` redirects, so the page links to its target.
     if let Some(target) = metadata.redirect.as_ref().filter(|to| !markdown.contains(&format!("]({to})"))) {
-        markdown_document::add_link(&mut blocks, target);
+        markdown_cleanup::add_link(&mut blocks, target);
         markdown = writer::write_markdown(&blocks, limit);
     }
     Converted {
@@ -291,8 +291,8 @@ pub fn convert(html: &str, options: &Options) -> Converted {
 /// Shows what scripts write into the page: the content of templates, Markdown sources, embedded media and
 /// mail addresses.
 fn show_written_content(dom: &mut dom::Dom) {
-    templates::show_templates(dom);
-    markdown_source::show_markdown_source(dom);
+    template_elements::show_templates(dom);
+    script_rendered_markdown::show_markdown_source(dom);
     script_embeds::show_embeds(dom);
     mail_addresses::show_mail_addresses(dom);
 }

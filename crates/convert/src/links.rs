@@ -1,7 +1,7 @@
 //! Resolves the addresses of links and images, and judges links: whether Markdown writes a bare address,
 //! what labels a link with a symbol, and whether a link leads to a page of the same site or shares the page.
 
-use super::autolink::end_of_address;
+use super::autolink_detection::end_of_address;
 use super::dom::{Dom, NodeId, Tag, clip, collapse};
 use super::inline::may_be_entity;
 use std::borrow::Cow;

@@ -3,13 +3,13 @@
 
 use super::Options;
 use super::clean;
+use super::content_outside_region::{has_other_content, has_word_in_name};
 use super::documentation_markup::{self, find_labeled_panels};
 use super::dom::{DOCUMENT, Data, Dom, NodeId, Tag, count_letters};
-use super::omission_rule::Rule;
-use super::other_content::{has_other_content, has_word_in_name};
-use super::page_header::find_page_header;
+use super::header_before_main_content::find_page_header;
+use super::inline_spacing::shown_text;
+use super::omission_reason::Rule;
 use super::panels::Panels;
-use super::spacing::shown_text;
 use super::text_measure::{Measures, measure_elements};
 use super::titles::Titles;
 use std::cell::OnceCell;

@@ -1,6 +1,6 @@
 //! The blocks of a Markdown document: an intermediate form between the HTML tree and the Markdown text.
 
-use super::inline_markdown_parts::{Kind, Parts};
+use super::inline_markdown_tokenizer::{Kind, Parts};
 
 /// A block. Except in code, formulas and HTML, text is inline Markdown, in which `\n` is a hard line break.
 #[derive(Clone, Debug, PartialEq)]

@@ -2,10 +2,10 @@
 
 use super::clean::{base_url, count_page_letters};
 use super::dom::{DOCUMENT, Dom, NodeId, Tag, collapse};
+use super::inline_spacing::shown_text;
 use super::language_tag::language_tag;
 use super::links;
 use super::parse::parse;
-use super::spacing::shown_text;
 use super::titles::{Titles, clip_value, site_key};
 use serde_json::Value;
 use std::cell::LazyCell;

@@ -2,9 +2,9 @@
 //! other text of the main region is in it.
 
 use super::dom::{Dom, NodeId, clip, collapse, count_letters};
-use super::inline_markdown_parts::{Kind, Parts};
+use super::inline_markdown_tokenizer::{Kind, Parts};
 use super::markdown_block::Block;
-use super::omission_rule::Rule;
+use super::omission_reason::Rule;
 use memchr::memmem;
 use std::collections::{HashMap, HashSet};
 use std::ops::Range;

@@ -130,9 +130,9 @@ impl Feeder<'_> {
 
     /// Feeds a tag and the text before it. `None` if the document has reached its maximum number of nodes.
     ///
-    /// Most of them pass the tokenizer by, which reads letter by letter. This saves a fifth of the instructions
-    /// of a conversion. The tokenizer reads what [`decode`] and [`tag_token`] leave to it. After such a text, it
-    /// also reads the tag, which ends the last character reference.
+    /// Most of them pass the tokenizer by, which reads letter by letter. This saves a fifth of the
+    /// instructions of a conversion. The tokenizer reads what [`decode`] and [`tag_token`] leave to it.
+    /// After such a text, it also reads the tag, which ends the last character reference.
     fn feed_tag(&mut self, start: usize, tag: &ScannedTag<'_>) -> Option<()> {
         let page = self.page;
         if let Some(text) = decode(page, &page.as_bytes()[self.fed..start]) {
@@ -146,8 +146,8 @@ impl Feeder<'_> {
         self.leave_out(tag.excess)
     }
 
-    /// Passes on a token that ends at `end` in the page. `None` if the document has reached its maximum number
-    /// of nodes.
+    /// Passes on a token that ends at `end` in the page. `None` if the document has reached its maximum
+    /// number of nodes.
     fn insert(&mut self, token: Token, end: usize) -> Option<()> {
         let limiter = &self.tokenizer.sink;
         if limiter.node_count() >= limiter.max_nodes {

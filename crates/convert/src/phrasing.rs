@@ -1,18 +1,18 @@
 //! Converts phrasing content (text, links, emphasis, code) to inline Markdown.
 
-use super::answer_symbols::{answer_of, begins_item, drawn_checkbox, is_ligature};
+use super::check_marks::{answer_of, begins_item, drawn_checkbox, is_ligature};
 use super::code;
 use super::documentation_markup::{self, Tabs};
 use super::dom::{Dom, NodeId, Tag, collapse, escape_html, remove_invisible};
 use super::footnotes::Footnotes;
 use super::inline::{Emphasis, Inline};
+use super::inline_spacing::{is_laid_out_as_block, needs_space_before};
 use super::links;
 use super::list_numbers::ItemNumbers;
 use super::main_content::leads_around;
 use super::math;
 use super::media;
-use super::omission_rule::Rule;
-use super::spacing::{is_laid_out_as_block, needs_space_before};
+use super::omission_reason::Rule;
 use std::cell::Cell;
 use url::Url;
 

@@ -2,7 +2,7 @@
 
 use super::dom::{Dom, NodeId, Tag};
 use super::markdown_block::{Alignment, MarkdownTable};
-use super::omission_rule::Rule;
+use super::omission_reason::Rule;
 
 /// Maximum number of columns that one `colspan` fills. A `rowspan` other than 0 fills up to 20 times as many
 /// rows.

@@ -1,7 +1,7 @@
 //! Finds the title of a page, without the name of the site, in its declared titles and its headings.
 
 use super::dom::{Dom, NodeId, Tag, collapse};
-use super::spacing::shown_text;
+use super::inline_spacing::shown_text;
 use std::collections::{HashMap, HashSet};
 
 /// The titles that a page declares, and the possible names of the site in these titles.

@@ -1,6 +1,6 @@
 //! Writes blocks as GitHub Flavored Markdown.
 
-use super::inline_markdown_parts::find_unescaped;
+use super::inline_markdown_tokenizer::find_unescaped;
 use super::markdown_block::{Alignment, Block, List, MarkdownTable};
 
 /// Lists and quotes nested deeper than this are written at this depth, so that indentation cannot multiply

@@ -15,7 +15,7 @@ use uuid::Uuid;
 use super::channel::{Channel, ChannelOptions, TransportOptions};
 use super::notification::{Notification, Topic};
 use super::test_message;
-use frontdesk_inbox::submission::outcome::{Cause, Outcome};
+use frontdesk_inbox::submission::delivery_outcome::{Cause, Outcome};
 use frontdesk_process::panics::{self, Part};
 
 /// Time limit for sending one message through one channel.

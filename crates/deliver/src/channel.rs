@@ -8,7 +8,7 @@ use super::smtp::{Smtp, SmtpOptions};
 use super::visitor_mail::{VisitorMailOptions, VisitorMailer};
 use super::webhook::{Webhook, WebhookOptions};
 use frontdesk_inbox::submission::delivery::{Condition, DailyQuota, Route};
-use frontdesk_inbox::submission::outcome::{Cause, Outcome};
+use frontdesk_inbox::submission::delivery_outcome::{Cause, Outcome};
 
 #[derive(Clone, Debug)]
 pub struct ChannelOptions {
@@ -102,9 +102,9 @@ impl Channel {
     }
 
     /// Sends one notification. Each transport enforces its own time limits, so the call returns within
-    /// [`LONGEST_ATTEMPT`](frontdesk_inbox::submission::outcome::LONGEST_ATTEMPT). A Maildir write that has
-    /// timed out continues in the background. Concurrent calls are allowed. A channel to visitors refuses
-    /// every notification.
+    /// [`LONGEST_ATTEMPT`](frontdesk_inbox::submission::delivery_outcome::LONGEST_ATTEMPT). A Maildir write
+    /// that has timed out continues in the background. Concurrent calls are allowed. A channel to visitors
+    /// refuses every notification.
     pub async fn send(&self, notice: &Notification) -> Outcome {
         self.send_dated(notice).await.0
     }

@@ -13,7 +13,7 @@ use std::time::Duration;
 use jiff::Timestamp;
 
 use frontdesk_inbox::submission::delivery::{Capacity, ChannelTarget, ClaimRequest, Claimed, Claims, Lease};
-use frontdesk_inbox::submission::outcome::{Cause, Outcome};
+use frontdesk_inbox::submission::delivery_outcome::{Cause, Outcome};
 
 /// Number of consecutive failures after which a channel is paused.
 pub const TRIP_AFTER: u32 = 5;

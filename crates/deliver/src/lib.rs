@@ -3,26 +3,26 @@
 //! A [`Channel`] (SMTP, a webhook or a Maildir) sends a [`Notification`] and returns an [`Outcome`]. A
 //! channel stores nothing and does not decide when to retry.
 //!
-//! [`Outcome`]: frontdesk_inbox::submission::outcome::Outcome
+//! [`Outcome`]: frontdesk_inbox::submission::delivery_outcome::Outcome
 
 #![cfg_attr(test, allow(clippy::disallowed_methods, reason = "tests read clocks and wait"))]
 
 pub mod canary;
 pub mod channel;
 pub mod circuit_breaker;
-mod delivery_confirmations;
-pub mod digest;
+pub mod daily_user_reminder;
 pub mod mail;
 pub mod maildir;
 pub mod maintenance;
 pub mod notification;
 pub mod order;
-mod possible_receipt;
-pub mod reminder;
+pub mod problem_digest;
 pub mod smtp;
 pub mod test_message;
+mod uncertain_delivery;
 pub mod user_mail;
 pub mod visitor_mail;
+mod wait_for_delivery;
 pub mod webhook;
 pub mod worker;
 

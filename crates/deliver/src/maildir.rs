@@ -13,7 +13,7 @@ use std::time::Duration;
 
 use super::mail::{self, MailAddresses};
 use super::notification::{Notification, Topic};
-use frontdesk_inbox::submission::outcome::{Cause, Outcome};
+use frontdesk_inbox::submission::delivery_outcome::{Cause, Outcome};
 
 const DEADLINE: Duration = Duration::from_mins(1);
 

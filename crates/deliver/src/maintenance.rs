@@ -16,14 +16,14 @@ use tokio::sync::Notify;
 use uuid::Uuid;
 
 use super::channel::Channel;
-use super::digest::{self, Digest, last_due};
+use super::daily_user_reminder::{self, Reminder, ReminderOptions};
 use super::notification::Notification;
-use super::reminder::{self, Reminder, ReminderOptions};
+use super::problem_digest::{self, Digest, last_due};
 use frontdesk_age::Recipient;
 use frontdesk_inbox::store::{DatabaseUrl, FormScope, InboxReader, Store, StoreError};
 use frontdesk_inbox::submission::Submission;
 use frontdesk_inbox::submission::delivery::DeliveryState;
-use frontdesk_inbox::submission::outcome::{LONGEST_ATTEMPT, Outcome};
+use frontdesk_inbox::submission::delivery_outcome::{LONGEST_ATTEMPT, Outcome};
 use frontdesk_inbox::submission::visitor_mail::is_visitor_channel;
 use frontdesk_process::disk_space::MinFree;
 use frontdesk_process::failure_log::FailureLog;
@@ -425,8 +425,8 @@ impl Maintenance {
     /// `is_reliable` is as for [`Self::send_digest`].
     async fn send_reminders(&self, now: Timestamp, is_reliable: bool) -> Result<(), StoreError> {
         let Some(options) = &self.options.reminders else { return Ok(()) };
-        let now = reminder::local(now);
-        let Some(due) = reminder::due_at(&now, options.at) else { return Ok(()) };
+        let now = daily_user_reminder::local(now);
+        let Some(due) = daily_user_reminder::due_at(&now, options.at) else { return Ok(()) };
         for user in &options.users {
             // The key of the claim contains a hash instead of the user's address.
             let key = format!("reminder {}", &blake3::hash(user.as_bytes()).to_hex()[..32]);
@@ -443,7 +443,7 @@ impl Maintenance {
             let failure = match &read {
                 Ok(reminder) if reminder.is_empty() => None,
                 Ok(reminder) => {
-                    let sent = reminder::send(options, user, reminder, due);
+                    let sent = daily_user_reminder::send(options, user, reminder, due);
                     match tokio::time::timeout(LONGEST_ATTEMPT, sent).await {
                         Ok(outcome) if outcome.has_reached_anyone() => None,
                         Ok(Outcome::Failed(failure)) => Some(failure.cause.to_string()),
@@ -494,7 +494,7 @@ impl Maintenance {
                 "form quota exceeded: submissions from networks that have sent several are held until the flood ends"
             );
         }
-        let notice = digest::flood_notification(&floods, now);
+        let notice = problem_digest::flood_notification(&floods, now);
         let channel = send_through_first_working(&self.channels, &notice).await;
         if let Some(channel) = channel {
             tracing::info!(
@@ -530,7 +530,7 @@ impl Maintenance {
             return Ok(true);
         };
         if !self.channels.is_empty() {
-            let notice = digest::mail_limit_notification(since, now);
+            let notice = problem_digest::mail_limit_notification(since, now);
             let Some(channel) = send_through_first_working(&self.channels, &notice).await else {
                 if failure_log.record_failure() {
                     tracing::warn!(

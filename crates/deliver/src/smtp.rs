@@ -21,7 +21,7 @@ use super::mail::{self, MailAddresses};
 use super::notification::Notification;
 use error::{SmtpError, partial_outcome, reply_text};
 use frontdesk_fetch::{ExtraRoots, tls_config};
-use frontdesk_inbox::submission::outcome::{Cause, Outcome};
+use frontdesk_inbox::submission::delivery_outcome::{Cause, Outcome};
 use session::{SmtpSession, Transmission};
 
 /// Maximum number of idle connections.
@@ -97,7 +97,7 @@ pub struct SmtpDeadlines {
     pub message: Duration,
     pub quit: Duration,
     /// Limit for the whole attempt up to the final dot. The sum of this limit, `message` and `quit` is less
-    /// than [`frontdesk_inbox::submission::outcome::LONGEST_ATTEMPT`].
+    /// than [`frontdesk_inbox::submission::delivery_outcome::LONGEST_ATTEMPT`].
     pub attempt: Duration,
     /// How long an idle connection may be reused.
     pub idle: Duration,

@@ -8,7 +8,7 @@ use uuid::Uuid;
 
 use super::notification::Topic;
 use super::{Channel, ChannelOptions, Notification, TransportOptions};
-use frontdesk_inbox::submission::outcome::{AttemptFailure, Cause, Outcome};
+use frontdesk_inbox::submission::delivery_outcome::{AttemptFailure, Cause, Outcome};
 
 /// Time limit for a test message. Shorter than for a delivery, because an operator waits for the result.
 const TIME_LIMIT: Duration = Duration::from_mins(2);

@@ -9,7 +9,7 @@ use mail_builder::headers::raw::Raw;
 
 use super::mail::{subject_line, unstructured_header};
 use super::smtp::{Smtp, SmtpOptions};
-use frontdesk_inbox::submission::outcome::Outcome;
+use frontdesk_inbox::submission::delivery_outcome::Outcome;
 
 /// A mail to one user of the inbox: a login link, or the daily reminder.
 pub struct UserMail<'a> {

@@ -11,7 +11,7 @@ use mail_builder::headers::raw::Raw;
 use super::mail::{MailAddresses, alternatives, subject_line, unstructured_header};
 use super::smtp::{Smtp, SmtpOptions};
 use frontdesk_inbox::submission::Submission;
-use frontdesk_inbox::submission::outcome::{Cause, Outcome};
+use frontdesk_inbox::submission::delivery_outcome::{Cause, Outcome};
 use frontdesk_inbox::submission::visitor_mail::{VisitorMail, VisitorRule};
 
 /// The operator's text. `{date}` stands for the day on which the visitor sent the form, and `{confirm_link}`

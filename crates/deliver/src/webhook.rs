@@ -28,7 +28,7 @@ use uuid::Uuid;
 
 use crate::notification::Notification;
 use frontdesk_fetch::{ExtraRoots, FetchClient, FetchError, FetchResponse, FetchTimeouts, NameResolver, Url};
-use frontdesk_inbox::submission::outcome::{AttemptFailure, Cause, LONGEST_ATTEMPT, Outcome};
+use frontdesk_inbox::submission::delivery_outcome::{AttemptFailure, Cause, LONGEST_ATTEMPT, Outcome};
 
 pub use body::WebhookBody;
 pub use service::ChatService;

@@ -12,14 +12,14 @@ use uuid::Uuid;
 
 use super::annotations::{WorkChange, people};
 use super::auth::InboxUser;
+use super::delivery_explanations;
 use super::html::{Reply, see_other};
 use super::list_query::ListQuery;
 use super::notice::removal_code;
 use super::pages::PageRequest;
 use super::request::encode_pairs;
-use super::sentences;
 use super::state::{ChannelTest, DeskState};
-use super::submission_values;
+use super::submission_view;
 use frontdesk_deliver::test_message;
 use frontdesk_forms::text::visible;
 use frontdesk_inbox::change::{Changes, Held, Queued, Released};
@@ -408,7 +408,7 @@ fn remove(
         return Ok(see_other(&notice_path(back, code)));
     }
     let rows: Vec<Value> =
-        preview.held.iter().map(|found| submission_values::row(found, None, &request.clock)).collect();
+        preview.held.iter().map(|found| submission_view::row(found, None, &request.clock)).collect();
     let page = submission_path(ids[0]);
     request.confirm(&context! {
         kind => "discard",
@@ -487,7 +487,7 @@ pub(super) fn test_channel(
         tokio::runtime::Handle::current().spawn(async move {
             let (at, began) = (Timestamp::now(), Instant::now());
             let outcome = test_message::send(&channel, "the inbox's web interface", at).await;
-            let sentence = sentences::describe_test(&channel, &outcome);
+            let sentence = delivery_explanations::describe_test(&channel, &outcome);
             let outcome = test_message::describe(&channel.kind, &outcome, began.elapsed());
             let mut tests = inbox.tests.lock().unwrap_or_else(PoisonError::into_inner);
             tests.insert(channel.name.clone(), ChannelTest { at, sentence, outcome });

@@ -6,9 +6,9 @@ use jiff::{ToSpan as _, Zoned};
 use minijinja::{Value, context};
 use uuid::Uuid;
 
-use super::clock::Clock;
 use super::options::DeskOptions;
 use super::request::Pairs;
+use super::template_time::Clock;
 use frontdesk_forms::text::{visible, visible_lines};
 use frontdesk_inbox::change::Changes;
 use frontdesk_inbox::store::{Annotated, Annotation, InboxReader, MAX_NOTE, Note, StoreError};

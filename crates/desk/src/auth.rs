@@ -13,7 +13,7 @@ use super::state::DeskState;
 use frontdesk_forms::text::has_unsafe;
 use frontdesk_http::trusted_proxies::all_proxies_report;
 use frontdesk_http::{Address, Peer, Scheme, is_trusted};
-use frontdesk_inbox::session::{self, SecretToken};
+use frontdesk_inbox::login_session::{self, SecretToken};
 use frontdesk_inbox::store::{Editor, LOGIN_LIFETIME, Session, StoreError, TRUSTED_LIFETIME, TokenHash};
 
 /// Maximum length of a user's name in a header, in characters.
@@ -79,7 +79,8 @@ pub(super) fn identify(
         return Ok(None);
     };
     let database = inbox.readers.database();
-    let found = inbox.readers.with(|reader| session::resume(database, reader, &token, Timestamp::now()))?;
+    let found =
+        inbox.readers.with(|reader| login_session::resume(database, reader, &token, Timestamp::now()))?;
     let Some(found) = found else { return Ok(None) };
     let Some(role) = session_role(&found, &options.users) else { return Ok(None) };
     Ok(Some(InboxUser { user: found.user, role, token, session: Some(found.hash), new_cookie: None }))

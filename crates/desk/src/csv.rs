@@ -9,7 +9,7 @@ use std::io::Write;
 use jiff::tz::TimeZone;
 use serde_json::Value;
 
-use super::{annotated, json};
+use super::{annotated, submission_json};
 use crate::time::format_local;
 use frontdesk_forms::lead_source::{LEAD_COLUMNS, LEAD_MEMBERS};
 use frontdesk_forms::text::visible_lines;
@@ -58,7 +58,7 @@ pub fn write<E: From<std::io::Error>>(
     write_record(columns.iter().map(|name| (*name, false)), to_terminal, out)?;
     annotated::for_each(submissions, reader.filter(|_| all), &mut |found| {
         let submission = &found.submission;
-        let object = json::annotated_object(found);
+        let object = submission_json::annotated_object(found);
         let lead = |column: &str| {
             let member = LEAD_COLUMNS.iter().position(|name| *name == column).map(|at| LEAD_MEMBERS[at]);
             member.map(|name| submission.lead.get(name).unwrap_or_default().to_owned())

@@ -12,7 +12,7 @@ use super::html::{Reply, stream_reply};
 use super::list_query::ListQuery;
 use super::response_body::{ChunkWriter, stream};
 use super::state::DeskState;
-use super::{csv, json};
+use super::{csv, submission_json};
 use frontdesk_inbox::store::{Filter, InboxReader, StoreError};
 use frontdesk_inbox::submission::Submission;
 use frontdesk_process::panics::{self, Part};
@@ -90,7 +90,7 @@ fn write_export(
         let definitions = reader.definitions().map_err(io::Error::other)?;
         csv::write(&mut found, Some(reader), &definitions, true, &TimeZone::system(), false, out)?;
     } else {
-        json::write(&mut found, Some(reader), out)?;
+        submission_json::write(&mut found, Some(reader), out)?;
     }
     out.flush()
 }

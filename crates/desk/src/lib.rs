@@ -12,7 +12,7 @@
 // Requests: authentication, limits and routing.
 mod auth;
 mod browser_name;
-mod guard;
+mod cross_site_guard;
 mod login;
 mod login_sources;
 mod request;
@@ -30,27 +30,27 @@ mod notice;
 // Pages and downloads.
 mod annotated;
 mod chart;
-mod clock;
 pub mod csv;
+mod delivery_explanations;
 mod export;
 mod html;
-pub mod json;
 mod list;
 mod list_query;
 mod live;
 mod mailto;
+mod message_preview;
 mod options;
 mod pages;
-mod person;
 mod person_page;
-mod preview;
 mod reader_pool;
-mod sentences;
 mod statistics;
-mod submission_values;
+pub mod submission_json;
+mod submission_view;
+mod submitter;
+mod template_time;
 pub mod time;
 
-pub use guard::HostName;
+pub use cross_site_guard::HostName;
 pub use mailto::ReplyTemplate;
 pub use options::{DeskOptions, ViewCounting, options};
 pub use role::{Role, User};

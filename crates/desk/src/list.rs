@@ -7,11 +7,11 @@ use minijinja::{Value, context};
 use uuid::Uuid;
 
 use super::annotations::people;
-use super::clock::Clock;
 use super::html::Reply;
 use super::list_query::{ListQuery, ListState};
 use super::pages::PageRequest;
-use frontdesk_deliver::digest::CanaryProblem;
+use super::template_time::Clock;
+use frontdesk_deliver::problem_digest::CanaryProblem;
 use frontdesk_forms::definition::DedupKey;
 use frontdesk_forms::text::visible;
 use frontdesk_forms::{Form, FormSet};

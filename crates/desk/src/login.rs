@@ -21,9 +21,9 @@ use frontdesk_deliver::smtp::SmtpOptions;
 use frontdesk_deliver::user_mail::UserMail;
 use frontdesk_forms::text::visible;
 use frontdesk_http::{Address, ForwardedHeader, client_ip, reachable};
-use frontdesk_inbox::session::{self, SecretToken};
+use frontdesk_inbox::login_session::{self, SecretToken};
 use frontdesk_inbox::store::{DatabaseUrl, LOGIN_LIFETIME, LoginState, MAX_MAILED_LOGINS, StoreError};
-use frontdesk_inbox::submission::outcome::Outcome;
+use frontdesk_inbox::submission::delivery_outcome::Outcome;
 use frontdesk_limits::{Admission, Source};
 
 /// A mail with a login link for a user.
@@ -49,7 +49,7 @@ impl LoginMail {
         let Self { database, user, browser, at, .. } = &self;
         let created = {
             let (database, user, browser, at) = (database.clone(), user.clone(), browser.clone(), *at);
-            let create = move || session::create_mailed_login(&database, &user, &browser, at);
+            let create = move || login_session::create_mailed_login(&database, &user, &browser, at);
             tokio::task::spawn_blocking(create).await
         };
         let token = match created {
@@ -185,7 +185,8 @@ impl Visit {
         let is_trusted = form.get("trust") == Some("yes");
         let (browser, now) = (self.browser(), Timestamp::now());
         let database = self.inbox.readers.database();
-        let session = session::log_in(database, &token, browser.as_ref(), is_trusted, self.client(), now)?;
+        let session =
+            login_session::log_in(database, &token, browser.as_ref(), is_trusted, self.client(), now)?;
         let Some(session) = session else { return Ok(self.refusal(LoginState::Invalid)) };
         let cookies = self.cookies();
         let mut reply = see_other(&page_in(form).unwrap_or_else(|| HOME.to_owned()));

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::time::Duration;
 
-use super::guard::HostName;
+use super::cross_site_guard::HostName;
 use super::mailto::ReplyTemplate;
 use super::role::User;
 use frontdesk_deliver::ChannelOptions;

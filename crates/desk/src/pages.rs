@@ -11,18 +11,18 @@ use uuid::Uuid;
 
 use super::annotations::{people, work_values};
 use super::auth::InboxUser;
-use super::clock::Clock;
+use super::delivery_explanations::Receiver;
 use super::html::Reply;
 use super::list_query::ListQuery;
 use super::mailto::reply_link;
 use super::notice::Notice;
 use super::options::DeskOptions;
-use super::person;
 use super::request::Pairs;
 use super::role::Role;
-use super::sentences::Receiver;
 use super::state::DeskState;
-use super::submission_values;
+use super::submission_view;
+use super::submitter;
+use super::template_time::Clock;
 use frontdesk_forms::text::visible;
 use frontdesk_inbox::store::{Editor, InboxReader, Session, StoreError, TRUSTED_LIFETIME};
 use frontdesk_inbox::submission::delivery::choose;
@@ -123,7 +123,7 @@ impl<'a> PageRequest<'a> {
         let ids: Vec<Uuid> = submissions.iter().map(|submission| submission.id).collect();
         let annotations = reader.annotations(&ids)?;
         let row = |(number, submission): (usize, &Submission)| {
-            let row = submission_values::row(submission, annotations.get(&submission.id), &self.clock);
+            let row = submission_view::row(submission, annotations.get(&submission.id), &self.clock);
             context! { number => first + number, ..row }
         };
         Ok(submissions.iter().enumerate().map(row).collect())
@@ -147,7 +147,7 @@ impl<'a> PageRequest<'a> {
             let user = &self.operator.user;
             let people = people(self.options, reader, user)?;
             let work = work_values(&annotation, &notes, &people, user, &self.clock);
-            let person = person::link_values(reader, id)?;
+            let person = submitter::link_values(reader, id)?;
             let deliveries = reader.deliveries(id)?;
             let reply =
                 reply_link(&submission, &self.options.title, self.options.replies.get(&submission.form));
@@ -158,7 +158,7 @@ impl<'a> PageRequest<'a> {
                 .iter()
                 .any(|route| !deliveries.iter().any(|delivery| delivery.channel == route.name));
             let can_deliver = missing && submission.held.is_none() && submission.sealed.is_none();
-            let details = submission_values::details(
+            let details = submission_view::details(
                 &submission,
                 &annotation,
                 &deliveries,
@@ -201,7 +201,7 @@ impl<'a> PageRequest<'a> {
                     waiting => backlog.map_or(0, |channel| channel.waiting),
                     parked => backlog.map_or(0, |channel| channel.parked),
                     oldest => backlog.and_then(|channel| channel.oldest).map(|at| self.clock.time(at)),
-                    obstacle => obstacles.get(name).map(|obstacle| submission_values::obstacle_value(obstacle, Receiver::of(name, &self.options.channels), &self.clock)),
+                    obstacle => obstacles.get(name).map(|obstacle| submission_view::obstacle_value(obstacle, Receiver::of(name, &self.options.channels), &self.clock)),
                     test,
                     is_testing => testing.contains(name),
                 }

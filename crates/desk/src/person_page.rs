@@ -9,8 +9,8 @@ use super::annotations::note_values;
 use super::html::{Reply, see_other};
 use super::notice::removal_code;
 use super::pages::PageRequest;
-use super::person::{address_of, name_of, person_path, times};
-use super::submission_values;
+use super::submission_view;
+use super::submitter::{address_of, name_of, person_path, times};
 use frontdesk_forms::text::visible;
 use frontdesk_inbox::store::{Editor, Hash, InboxReader, PersonSummary, StoreError};
 use frontdesk_inbox::submission::Submission;
@@ -66,7 +66,7 @@ impl PageRequest<'_> {
             let notes = notes.get(&submission.id).map_or(&[][..], Vec::as_slice);
             context! {
                 notes => note_values(notes, &self.operator.user, &self.clock),
-                ..submission_values::row(submission, annotations.get(&submission.id), &self.clock)
+                ..submission_view::row(submission, annotations.get(&submission.id), &self.clock)
             }
         };
         Ok(submissions.iter().map(row).collect())

@@ -17,12 +17,12 @@ use super::html::{Reply, reply, see_other, set_cookie, stream_reply};
 use super::list_query::ListQuery;
 use super::options::DeskOptions;
 use super::pages::PageRequest;
-use super::person::person_in;
 use super::request::{Pairs, read_form};
 use super::response_body::DeskBody;
 use super::role::Role;
 use super::state::DeskState;
-use super::{action, auth, guard, html, live};
+use super::submitter::person_in;
+use super::{action, auth, cross_site_guard, html, live};
 use frontdesk_http::{Address, Handler, Peer, Request, RequestContext, Scheme};
 use frontdesk_inbox::store::{DatabaseUrl, Hash, Store, StoreError};
 use frontdesk_process::panics::{self, Part};
@@ -241,7 +241,7 @@ impl Desk {
     /// that limit.
     fn refuse(&self, options: &DeskOptions, context: &RequestContext, head: &Parts) -> Option<Reply> {
         let (listen, domain) = (self.0.address.as_ref(), options.domain.as_ref());
-        if let Err(refusal) = guard::check(head, context.scheme, listen, domain, &options.hosts) {
+        if let Err(refusal) = cross_site_guard::check(head, context.scheme, listen, domain, &options.hosts) {
             return Some(plain(refusal.status(), refusal.sentence()));
         }
         let is_exhausted = self.0.strangers.is_exhausted(&options.trusted_proxies, context);
@@ -345,7 +345,7 @@ fn plain(status: StatusCode, sentence: &str) -> Reply {
     reply(status, "text/plain; charset=utf-8", format!("{sentence}\n"))
 }
 
-/// A request that [`guard::check`] has permitted.
+/// A request that [`cross_site_guard::check`] has permitted.
 pub(super) struct Visit {
     pub(super) inbox: Arc<DeskState>,
     pub(super) options: Arc<DeskOptions>,

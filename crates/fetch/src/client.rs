@@ -23,7 +23,7 @@ use tokio_rustls::rustls::pki_types::pem::PemObject;
 use tokio_rustls::rustls::pki_types::{CertificateDer, ServerName};
 use tokio_rustls::rustls::{self, CertificateError, ClientConfig, RootCertStore};
 
-use super::address;
+use super::address_check;
 use super::response::{FetchResponse, MAX_BODY_BYTES, ResponseRecorder};
 use super::url::{Host, Url, UrlScheme};
 use super::verifier::CertificateVerifier;
@@ -169,7 +169,7 @@ pub struct FetchClient {
 
 impl FetchClient {
     /// A client that offers HTTP/1.1 only, and connects to hosts in private networks only if `allow_private`
-    /// is set ([`address::check_addresses`]). Never fails: if the TLS configuration cannot be built, each
+    /// is set ([`address_check::check_addresses`]). Never fails: if the TLS configuration cannot be built, each
     /// request to an `https` URL returns the error.
     pub fn new(
         resolver: NameResolver,
@@ -283,7 +283,7 @@ impl FetchClient {
         let resolving = self.resolver.resolve(url.host(), url.port());
         let found = with_timeout(self.timeouts.resolve, "resolving the name", resolving).await;
         let found = found.and_then(|found| {
-            address::check_addresses(url.host(), &found, self.allow_private)?;
+            address_check::check_addresses(url.host(), &found, self.allow_private)?;
             Ok(found)
         });
         let found = found.map_err(|error| error.in_phase(FetchPhase::Resolve))?;

@@ -4,7 +4,7 @@
 
 #![cfg_attr(test, allow(clippy::disallowed_methods, reason = "tests read clocks and wait"))]
 
-pub mod address;
+pub mod address_check;
 mod client;
 mod response;
 pub mod url;

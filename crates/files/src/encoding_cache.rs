@@ -18,7 +18,7 @@ use bytes::{Buf as _, Bytes};
 use crate::compression::{Effort, Encoded, encode};
 use crate::served_file::File;
 use frontdesk_negotiate::Encoding;
-use frontdesk_process::cache_folder::{self, begins_with_hash, build_cache_file, parse_cache_file};
+use frontdesk_process::cache_files::{self, begins_with_hash, build_cache_file, parse_cache_file};
 
 /// The cache in a folder. Damaged and foreign files count as missing. `Site::strengthen` creates missing
 /// files.
@@ -90,9 +90,9 @@ impl Encodings {
         self.write_file(content.to_hex().as_str(), &serialize_encodings(content, encoded))
     }
 
-    /// Replaces a file atomically; see [`cache_folder::write_file`].
+    /// Replaces a file atomically; see [`cache_files::write_file`].
     pub fn write_file(&self, name: &str, content: &[u8]) -> io::Result<()> {
-        cache_folder::write_file(&self.folder, name, content)
+        cache_files::write_file(&self.folder, name, content)
     }
 
     /// Removes encodings that are not in `used`, including those of other versions of frontdesk, and
@@ -102,9 +102,9 @@ impl Encodings {
     }
 
     /// Removes the files whose names satisfy `is_ours`, except those in `used`, see
-    /// [`cache_folder::remove_files`].
+    /// [`cache_files::remove_files`].
     pub fn remove_files(&self, is_ours: impl Fn(&str) -> bool, used: &HashSet<String>) -> io::Result<()> {
-        cache_folder::remove_files(&self.folder, |name| is_ours(name) && !used.contains(name))
+        cache_files::remove_files(&self.folder, |name| is_ours(name) && !used.contains(name))
     }
 }
 

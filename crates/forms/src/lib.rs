@@ -35,6 +35,7 @@ macro_rules! named_enum {
     };
 }
 
+mod consent_refusal;
 pub mod definition;
 pub mod email;
 mod entry;
@@ -43,9 +44,8 @@ pub mod json_post;
 pub mod lead_source;
 pub mod mailbox_identity;
 pub mod multipart;
-mod refusal;
 pub mod schema;
-pub mod search_words;
+pub mod search_query_words;
 pub mod telephone;
 pub mod text;
 pub mod urlencoded;

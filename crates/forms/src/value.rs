@@ -8,8 +8,8 @@ use serde::{Deserialize, Serialize};
 use serde_json::Number;
 use unicode_normalization::UnicodeNormalization as _;
 
+use crate::consent_refusal::says_no;
 use crate::email::{Mailbox, posted_address, with_ascii_domain};
-use crate::refusal::says_no;
 use crate::telephone::{telephone_number, to_ascii_in_number};
 use crate::text::is_blank;
 use crate::{Field, FieldKind};

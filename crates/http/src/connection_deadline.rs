@@ -12,7 +12,7 @@ use tokio::sync::watch;
 use tokio::task::unconstrained;
 use tokio::time::Instant;
 
-use super::shutdown::ShutdownPhase;
+use super::shutdown_phase::ShutdownPhase;
 
 /// Maximum length of a request's header in bytes.
 pub(super) const HEADER_LIMIT: usize = 16 * 1024;

@@ -33,10 +33,10 @@ use super::handler::{PublicHandler, RequestContext};
 use super::http1::timer::ConnTimer;
 use super::response_body::ResponseBody;
 use super::sendfile::{ResponseStream, poll_send_before_file, poll_send_file};
-use super::sendfile_copies::MIN_COPIED;
-use super::shutdown::ShutdownPhase;
+use super::sendfile_body_copies::MIN_COPIED;
+use super::shutdown_phase::ShutdownPhase;
 use super::socket::{Peer, Scheme};
-use super::worker::Worker;
+use super::worker_context::Worker;
 
 /// Why the fast path no longer serves a connection.
 pub(super) enum Exit {

@@ -9,11 +9,11 @@ use http::request::Parts;
 use http_body::Body;
 use tokio::time::Instant;
 
-use super::body::RequestBody;
 use super::fast_path::plain_request::PlainRequest;
 use super::fast_path::plain_response::PlainResponse;
 use super::options::Options;
 use super::refusal::Refusal;
+use super::request_body::RequestBody;
 use super::response_body::ResponseBody;
 use super::socket::{Peer, Scheme};
 

@@ -20,9 +20,9 @@ use super::fast_path::{Exit, FastPathConn};
 use super::handler::PublicHandler;
 use super::sendfile::ResponseStream;
 use super::service;
-use super::shutdown::ShutdownPhase;
+use super::shutdown_phase::ShutdownPhase;
 use super::socket::Scheme;
-use super::worker::ConnContext;
+use super::worker_context::ConnContext;
 
 /// Maximum number of header fields in a request.
 const MAX_FIELDS: usize = 100;

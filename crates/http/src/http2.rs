@@ -39,9 +39,9 @@ use super::handler::PublicHandler;
 use super::options::Timeouts;
 use super::response_body::ResponseBody;
 use super::service;
-use super::shutdown::ShutdownPhase;
+use super::shutdown_phase::ShutdownPhase;
 use super::socket::{Peer, Scheme};
-use super::worker::{ConnContext, Worker};
+use super::worker_context::{ConnContext, Worker};
 use super::write_buffer::{CollectedWrites, collect_writes};
 
 /// The flow-control window for one request body: one byte less than the maximum length of a form's body.

@@ -12,46 +12,45 @@ mod counters;
 mod handler;
 mod options;
 mod run;
-mod server;
-mod shutdown;
+mod server_state;
+mod shutdown_phase;
 
 // These modules accept, limit and close connections.
+mod accept_loop;
 mod balance;
 mod conn_limits;
 mod connection_deadline;
 mod connection_memory;
-mod listener;
 mod memory;
-mod private_limits;
-mod private_name;
+mod private_connection_limits;
 mod private_server;
-mod protocol;
+mod private_server_host;
+mod protocol_detection;
 mod proxy_protocol;
 mod serve_connection;
 mod socket;
 pub mod tls;
-mod worker;
+mod worker_context;
 
 // These modules read requests and send responses.
 mod ambiguity;
-mod body;
 mod client_address;
 mod date;
 mod fast_path;
 mod http1;
 mod http2;
 mod refusal;
+mod request_body;
 mod request_id;
 mod response_body;
 mod security_headers;
 mod sendfile;
-mod sendfile_copies;
+mod sendfile_body_copies;
 mod service;
 pub mod trusted_proxies;
 mod write_buffer;
 
 pub use ambiguity::host_of;
-pub use body::{ReadError, RequestBody};
 pub use client_address::{ForwardedHeader, client_ip, forwarded_client};
 pub use connection_memory::Charge;
 pub use counters::Counters;
@@ -61,19 +60,20 @@ pub use fast_path::plain_response::PlainResponse;
 pub use handler::{Handler, PublicHandler, Request, RequestContext};
 pub use memory::{NEEDED as NEEDED_MEMORY, default_limit as default_memory_limit, resident_memory};
 pub use options::{Options, Timeouts};
-pub use private_name::PrivateName;
 pub use private_server::{PrivateOptions, PrivateSource, serve_private};
+pub use private_server_host::PrivateName;
 pub use refusal::Refusal;
+pub use request_body::{ReadError, RequestBody};
 pub use request_id::{RequestId, X_REQUEST_ID};
 pub use response_body::{FileBody, JoinedBody, ResponseBody};
 pub use run::WORKER;
 pub use security_headers::{CROSS_ORIGIN_RESOURCE_POLICY, SECURITY_HEADERS};
 pub use sendfile::ResponseStream;
-pub use server::Server;
-pub use shutdown::ShutdownPhase;
+pub use server_state::Server;
+pub use shutdown_phase::ShutdownPhase;
 pub use socket::{Address, BindError, Peer, Scheme, Socket, inherited_sockets, reachable};
 pub use trusted_proxies::{Network, is_trusted};
-pub use worker::Worker;
+pub use worker_context::Worker;
 
 #[cfg(test)]
 #[expect(dead_code, reason = "tests of webhooks use the rest")]

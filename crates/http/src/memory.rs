@@ -17,7 +17,7 @@ use std::time::{Duration, Instant};
 use super::conn_limits::Holding;
 use super::connection_memory::{Closing, Slot};
 use super::options::Options;
-use super::server::Server;
+use super::server_state::Server;
 use frontdesk_limits::{Source, SourceNetwork};
 use frontdesk_process::allocator;
 

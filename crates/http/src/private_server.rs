@@ -20,14 +20,14 @@ use tokio::runtime::LocalOptions;
 use tokio::sync::{mpsc, watch};
 use tokio::time::Instant;
 
-use super::body::RequestBody;
+use super::accept_loop::{AcceptOutage, PAUSE_AFTER_ERROR, is_of_one_connection};
 use super::connection_deadline::HEADER_LIMIT;
 use super::connection_memory::Slot;
 use super::handler::{Handler, Request, RequestContext};
-use super::listener::{AcceptOutage, PAUSE_AFTER_ERROR, is_of_one_connection};
-use super::private_limits::{Answering, PrivateConn, PrivateConns};
-use super::private_name::{PrivateName, SharedConn};
+use super::private_connection_limits::{Answering, PrivateConn, PrivateConns};
+use super::private_server_host::{PrivateName, SharedConn};
 use super::refusal::Refusal;
+use super::request_body::RequestBody;
 use super::socket::{Address, Listener, Peer, Scheme, Socket};
 use super::tls::{self, Accepted, Hsts};
 use super::trusted_proxies::Network;

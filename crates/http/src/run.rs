@@ -9,11 +9,11 @@ use tokio::sync::watch;
 use super::balance::Balancer;
 use super::handler::PublicHandler;
 use super::options::Options;
-use super::server::Server;
-use super::shutdown::ShutdownPhase;
+use super::server_state::Server;
+use super::shutdown_phase::ShutdownPhase;
 use super::socket::{Scheme, Socket};
-use super::worker::Worker;
-use super::{listener, memory};
+use super::worker_context::Worker;
+use super::{accept_loop, memory};
 use frontdesk_process::panics;
 
 /// The name prefix of worker threads.
@@ -41,7 +41,7 @@ impl<S: AsRef<Options> + Send + Sync + 'static> Server<S> {
             let report = EndReport { number, ended: ended.clone() };
             let run = move || {
                 let _report = report;
-                listener::run(Worker::new(server, make_handler()), duplicates, balancer, phase)
+                accept_loop::run(Worker::new(server, make_handler()), duplicates, balancer, phase)
             };
             threads.push(Some(std::thread::Builder::new().name(format!("{WORKER}{number}")).spawn(run)?));
         }

@@ -17,15 +17,15 @@ use super::connection_memory::{Closing, cost};
 use super::counters::CloseReason;
 use super::handler::PublicHandler;
 use super::http1::timer::ConnTimer;
-use super::private_name::SharedConnHandle;
-use super::protocol::{Protocol, detect};
+use super::private_server_host::SharedConnHandle;
+use super::protocol_detection::{Protocol, detect};
 use super::refusal::Refusal;
 use super::sendfile::ResponseStream;
-use super::shutdown::ShutdownPhase;
+use super::shutdown_phase::ShutdownPhase;
 use super::socket::{Peer, Scheme, Trust};
 use super::tls::{Accepted, ServerName, TlsConn};
 use super::trusted_proxies::is_trusted;
-use super::worker::{ConnContext, Worker};
+use super::worker_context::{ConnContext, Worker};
 use super::{http1, http2, proxy_protocol, tls};
 
 /// Minimum idle timeout for trusted proxies: longer than common proxies keep an idle connection open.

@@ -7,12 +7,12 @@ use http::{Response, StatusCode, Version};
 use hyper::body::Incoming;
 use tokio::time::Instant;
 
-use super::body::RequestBody;
 use super::connection_memory::{self, Slot};
 use super::handler::{PublicHandler, Request, RequestContext};
+use super::request_body::RequestBody;
 use super::response_body::ResponseBody;
 use super::socket::{Peer, Scheme};
-use super::worker::Worker;
+use super::worker_context::Worker;
 use super::{ambiguity, tls};
 
 /// Responds to one request on a public address. Refuses an ambiguous one (`ambiguity.rs`), refuses or

@@ -2,10 +2,10 @@
 
 mod acme;
 mod certificate;
+mod certificate_reload;
 mod check;
-mod files;
+mod handshake_write_buffer;
 mod redirect;
-mod socket;
 
 use std::io;
 use std::sync::Arc;
@@ -24,16 +24,16 @@ use tokio_rustls::rustls::{self, ProtocolVersion, ServerConfig};
 use tokio_rustls::server::TlsStream;
 
 use self::certificate::CurrentCertificate;
-use self::files::WatchedFiles;
-use self::socket::TlsSocket;
+use self::certificate_reload::WatchedFiles;
+use self::handshake_write_buffer::TlsSocket;
 use super::counters::CloseReason;
-use super::protocol::Protocol;
+use super::protocol_detection::Protocol;
 use super::response_body::ResponseBody;
 
 pub use acme::Acme;
 pub use certificate::{CertificateDefect, ServerCertificate, TlsStartError};
+pub use certificate_reload::CertificateFiles;
 pub use check::{TlsFinding, check_certificate, check_private_certificate};
-pub use files::CertificateFiles;
 pub use redirect::HttpsRedirect;
 pub(super) use redirect::{is_acme_challenge, is_plain_http, path_and_query, redirect_to_https};
 
@@ -174,7 +174,7 @@ impl Tls {
             }
             CertificateSource::Acme(acme) => (None, Some(acme::start(acme, current.clone())?)),
         };
-        files::spawn_watcher(files.clone(), &current)?;
+        certificate_reload::spawn_watcher(files.clone(), &current)?;
         Ok(Arc::new(Self { config, current, files, challenge }))
     }
 

@@ -6,12 +6,12 @@
 //! with the original, which it may release. Requests do not wait for this, so neither the response nor its
 //! timing reveals whether a submission is a repeat.
 
-pub(crate) mod batch;
+pub(crate) mod batch_processing;
 mod duplicates;
 mod flood;
-mod lessons;
-mod opinions;
+mod lesson_reader;
 mod processor;
+mod rspamd_opinions;
 
 use std::collections::BTreeMap;
 use std::fmt;

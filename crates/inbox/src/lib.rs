@@ -9,7 +9,7 @@
 pub mod change;
 pub mod discard_preview;
 pub mod intake;
-pub mod session;
+pub mod login_session;
 pub mod store;
 pub mod submission;
 #[cfg(any(test, feature = "testing"))]

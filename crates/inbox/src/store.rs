@@ -20,7 +20,7 @@ pub(crate) mod postgres;
 pub(crate) mod sql;
 pub(crate) mod sqlite;
 #[cfg(test)]
-mod test_recorder;
+mod test_statement_recorder;
 mod write_queue;
 mod writer;
 
@@ -52,21 +52,21 @@ pub use sql::discard::{Expired, FormScope, HeldFilter, HeldSummary, SourcePrefix
 pub use sql::flood::{Flood, FormRate, FormRates, NetworkRates};
 pub use sql::inbox_editor::{Editor, Retry};
 pub use sql::inbox_reader::{ChannelState, IdMatch, InboxReader};
+pub use sql::inbox_readership::Readership;
 pub use sql::intake::{Accepted, Accepting, HoldCause, NewSubmission, Original, PendingRow, has_channel_for};
 pub use sql::lesson::Lessons;
 pub use sql::listing::Listing;
 pub use sql::note::{MAX_NOTE, MAX_NOTES, Note};
-pub use sql::operator_activity::Readership;
 pub use sql::operator_log::{LogEntry, OperatorAction};
-pub use sql::opinion::OpinionEffect;
 pub use sql::page_views::{
     MAX_REFERRERS, MAX_VIEW_ROWS, ReferrerCount, ViewCount, ViewCounts, ViewFilter, ViewReport, Views,
 };
 pub use sql::person::PersonSummary;
 pub use sql::release_and_remove::Erased;
+pub use sql::rspamd_opinion::OpinionEffect;
 pub use sql::saved_view::{MAX_VIEW_NAME, MAX_VIEWS, Saved, SavedView};
 pub use sql::search_page::SearchPage;
-pub use sql::search_text::SearchText;
+pub use sql::search_query::SearchText;
 pub use sql::session::{
     LOGIN_LIFETIME, LoginState, MAX_MAILED_LOGINS, NewSession, SESSION_LIFETIME, SESSION_TOUCH_INTERVAL,
     Session, TRUSTED_LIFETIME, TokenHash,

@@ -3,7 +3,7 @@
 pub use frontdesk_forms::named_enum;
 
 pub mod delivery;
-pub mod outcome;
+pub mod delivery_outcome;
 pub(crate) mod route;
 pub mod schedule;
 pub mod visitor_mail;

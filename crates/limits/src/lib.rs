@@ -9,7 +9,7 @@
 
 #![cfg_attr(test, allow(clippy::disallowed_methods, reason = "tests read clocks and wait"))]
 
-mod bytes;
+mod byte_budget;
 mod gcra;
 mod limiter_state;
 mod local;
@@ -21,7 +21,7 @@ mod sketch;
 pub mod source;
 
 pub use crate::source::{Source, SourceNetwork};
-pub use bytes::{ByteLimiter, ByteOptions, MAX_BYTES};
+pub use byte_budget::{ByteLimiter, ByteOptions, MAX_BYTES};
 pub use gcra::{Gcra, MAX_QUOTA};
 pub use local::LocalLimiter;
 pub use quota::{

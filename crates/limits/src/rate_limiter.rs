@@ -4,8 +4,8 @@
 //! does not respond, each server uses its local limits. The local limits also count the requests that Redis
 //! allowed, so that a Redis outage does not reset the quotas.
 
-mod local_pool;
 mod redis;
+mod redis_connection_pool;
 mod redis_options;
 mod script;
 

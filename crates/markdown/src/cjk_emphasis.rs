@@ -7,10 +7,10 @@ use comrak::Arena;
 use comrak::nodes::{Node, NodeValue, Sourcepos};
 use comrak::options::Options;
 
-use crate::dollars;
-use crate::source::SourceText;
+use crate::dollar_disambiguation;
+use crate::source_text::SourceText;
 
-/// Parses the body, see [`dollars::parse`]. Also returns the edits that make its emphasis readable for
+/// Parses the body, see [`dollar_disambiguation::parse`]. Also returns the edits that make its emphasis readable for
 /// programs that follow CommonMark: in each block with emphasis that CommonMark does not recognize, tags
 /// such as `<strong>` replace all delimiters. A body without such emphasis is parsed as CommonMark.
 pub fn parse<'a>(
@@ -18,13 +18,13 @@ pub fn parse<'a>(
     body: &str,
     options: &Options<'_>,
 ) -> (Node<'a>, Vec<(Range<usize>, String)>) {
-    let standard = dollars::parse(arena, body, options);
+    let standard = dollar_disambiguation::parse(arena, body, options);
     if body.is_ascii() || !body.contains(['*', '_', '~']) || !body.contains(is_cjk) {
         return (standard, Vec::new());
     }
     let mut friendly = options.clone();
     friendly.extension.cjk_friendly_emphasis = true;
-    let root = dollars::parse(arena, body, &friendly);
+    let root = dollar_disambiguation::parse(arena, body, &friendly);
     let blocks = |root: Node<'a>| root.descendants().filter(|node| node.data().value.contains_inlines());
     let mut edits = Vec::new();
     let source = SourceText::new(body);

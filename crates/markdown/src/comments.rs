@@ -7,8 +7,8 @@ use comrak::Arena;
 use comrak::nodes::NodeValue;
 use comrak::options::Options;
 
-use crate::dollars;
-use crate::source::{SourceText, find_definition, without_markers};
+use crate::dollar_disambiguation;
+use crate::source_text::{SourceText, find_definition, without_markers};
 use frontdesk_process::hash_maps::HashSet;
 
 /// The start of each kind of comment, and the delimiters that may end it. [`liquid_tag`] finds Liquid's
@@ -401,7 +401,7 @@ impl BodyRanges {
     /// Parses the body, and collects the ranges.
     fn new(body: &str, options: &Options<'_>) -> Self {
         let (arena, source) = (Arena::new(), SourceText::new(body));
-        let root = dollars::parse(&arena, body, options);
+        let root = dollar_disambiguation::parse(&arena, body, options);
         let ranges = |is: fn(&NodeValue) -> bool| {
             let nodes = root.descendants().filter(|node| is(&node.data().value));
             merge(nodes.filter_map(|node| source.byte_range(node.data().sourcepos)).collect())

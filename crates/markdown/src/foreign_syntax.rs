@@ -4,7 +4,7 @@ use comrak::nodes::Sourcepos;
 use frontdesk_publish::directive;
 use memchr::memchr3;
 
-use crate::source::{SourceText, without_markers};
+use crate::source_text::{SourceText, without_markers};
 
 /// The hint for syntax that has no equivalent.
 const REWRITE: &str = "write Markdown or HTML instead";

@@ -2,12 +2,12 @@
 
 pub mod cjk_emphasis;
 pub mod comments;
-pub mod dollars;
+pub mod dollar_disambiguation;
 pub mod foreign_syntax;
 pub mod heading_anchors;
-pub mod quotes;
-pub mod raw_html;
-pub mod source;
+pub mod quotation_marks;
+pub mod raw_html_checks;
+pub mod source_text;
 pub mod word_count;
 
 use comrak::options::Options;

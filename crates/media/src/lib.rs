@@ -6,11 +6,11 @@
 
 mod color;
 mod font;
+mod image_dimensions;
 mod scale;
-mod size;
-mod svg;
+mod svg_size;
 
 pub use color::Color;
 pub use font::{FontMetrics, SubstituteMetrics};
+pub use image_dimensions::{ImageSize, is_sized_format, read_proportions, read_size};
 pub use scale::{ScaleError, scale_down};
-pub use size::{ImageSize, is_sized_format, read_proportions, read_size};

@@ -7,7 +7,7 @@ use fast_image_resize::images::{Image, ImageRef};
 use fast_image_resize::{FilterType, PixelType, ResizeAlg, ResizeOptions, Resizer};
 use jpeg_decoder::PixelFormat;
 
-use crate::size::{self, ImageSize};
+use crate::image_dimensions::{self, ImageSize};
 
 /// Maximum size of a source file, in bytes.
 const MAX_BYTES: usize = 32 << 20;
@@ -63,7 +63,7 @@ fn damaged(error: impl std::fmt::Display) -> ScaleError {
 /// fraction, see [`decoder_target`]. Keeps the color profile and drops other metadata. Fails for CMYK, for 16
 /// bits, and above [`MAX_PIXELS`] ([`MAX_PROGRESSIVE_PIXELS`] if progressive).
 fn scale_jpeg(source: &[u8], widths: &[u32]) -> Result<Vec<Vec<u8>>, ScaleError> {
-    let header = size::read_jpeg(source).ok_or_else(|| damaged("its header ends early"))?;
+    let header = image_dimensions::read_jpeg(source).ok_or_else(|| damaged("its header ends early"))?;
     let (max, refusal) = if header.is_progressive {
         (MAX_PROGRESSIVE_PIXELS, TOO_MANY_PROGRESSIVE_PIXELS)
     } else {
@@ -415,9 +415,9 @@ mod tests {
     fn a_jpeg_is_turned_as_its_camera_was() {
         for (orientation, dark) in [(1, (0, 0)), (3, (1, 1)), (6, (0, 0)), (8, (0, 1))] {
             let source = jpeg(64, 32, orientation);
-            let shown = size::read_size(&source).expect("a size");
+            let shown = image_dimensions::read_size(&source).expect("a size");
             let scaled = scale_down(&source, &[shown.width / 2]).expect("a valid image");
-            let size = size::read_size(&scaled[0]).expect("a size");
+            let size = image_dimensions::read_size(&scaled[0]).expect("a size");
             assert_eq!((size.width, size.height), (shown.width / 2, shown.height / 2), "{orientation}");
             let mut decoder = jpeg_decoder::Decoder::new(&*scaled[0]);
             let pixels = decoder.decode().expect("an image");

@@ -17,7 +17,7 @@ use tokio_postgres::config::{Config, TargetSessionAttrs};
 use tokio_postgres::{AsyncMessage, Client, Connection, Error, NoTls};
 use tokio_postgres_rustls::MakeRustlsConnect;
 
-use crate::server::Server;
+use crate::connection_settings::Server;
 
 /// The time limit for closing a connection. Also the time that a handshake may take beyond the sum of the
 /// hosts' connect timeouts.

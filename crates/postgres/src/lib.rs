@@ -2,10 +2,10 @@
 
 mod block_on;
 mod connect;
+mod connection_settings;
 pub mod pooler;
-mod server;
 pub mod session_settings;
 
 pub use block_on::block_on_with_timeout;
 pub use connect::{Connected, OnNotification, connect};
-pub use server::Server;
+pub use connection_settings::Server;

@@ -5,7 +5,7 @@
 #![cfg_attr(test, allow(clippy::disallowed_methods, reason = "tests read clocks and wait"))]
 
 pub mod allocator;
-pub mod cache_folder;
+pub mod cache_files;
 pub mod disk_space;
 pub mod failure_log;
 pub mod file_signal;

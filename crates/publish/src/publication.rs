@@ -4,8 +4,8 @@
 //! that it names, submissions, backups and exports. Files that are probably not meant for visitors, such as
 //! editor backups and private keys, are published only if `site.publish` lists them.
 
-mod access_rules;
-mod hosting;
+mod hosting_files;
+mod other_server_access_rules;
 mod pattern;
 mod private;
 mod private_content;
@@ -13,8 +13,8 @@ mod private_content;
 use std::fmt;
 use std::path::{Path, PathBuf};
 
-pub(crate) use self::access_rules::{find_access_rule, has_entry, may_restrict_access};
-pub(crate) use self::hosting::{HostingFile, has_settings, is_program};
+pub(crate) use self::hosting_files::{HostingFile, has_settings, is_program};
+pub(crate) use self::other_server_access_rules::{find_access_rule, has_entry, may_restrict_access};
 use self::pattern::PathPattern;
 pub(crate) use self::private::PrivateFiles;
 pub use self::private::{PrivatePath, find_containing_folder, resolve_path};

@@ -7,7 +7,7 @@ use std::collections::BTreeMap;
 
 use serde::Deserialize;
 
-use super::fault::LexiconFault;
+use super::lexicon_fault::LexiconFault;
 use frontdesk_forms::named_enum;
 
 /// The declarations of the built-in features.

@@ -10,9 +10,9 @@ use std::sync::{Arc, LazyLock, OnceLock};
 
 use serde::Deserialize;
 
-use super::fault::LexiconFault;
 use super::features::{self, FeatureId, FeatureKind, FeatureSet, Shape};
-use super::phrase_weights::PhrasesOfWord;
+use super::lexicon_fault::LexiconFault;
+use super::phrase_weight_sum::PhrasesOfWord;
 use super::tokenizer::{PREFIX_LENGTHS, Token, Tokenizer, Word, extend_hash};
 
 /// The names and contents of the built-in files with phrases, one for each language.

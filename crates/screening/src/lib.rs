@@ -12,20 +12,20 @@
 #![cfg_attr(test, allow(clippy::disallowed_methods, reason = "tests read clocks"))]
 
 mod domain_lists;
-mod fault;
 mod features;
+mod hashed_tokens;
 pub mod learned;
 mod lexicon;
+mod lexicon_fault;
 mod offer;
 mod origin;
-mod phrase_weights;
+mod phrase_weight_sum;
 mod repeats;
 mod site_profile;
 #[cfg(test)]
 mod tests;
 mod text_signals;
 mod tokenizer;
-mod tokens;
 pub mod verdict;
 pub mod wording_model;
 
@@ -36,16 +36,16 @@ use std::time::{Duration, Instant};
 use serde::{Deserialize, Serialize};
 
 pub use domain_lists::{Domains, NotADomain};
-pub use fault::LexiconFault;
 pub use features::FeatureKind;
+pub use hashed_tokens::TokenKey;
 use learned::{LearnedModel, Resemblance, Tokens};
 pub use lexicon::Lexicon;
+pub use lexicon_fault::LexiconFault;
 pub use origin::Origin;
 pub use repeats::Repeats;
 pub use site_profile::SiteProfile;
 use text_signals::{Findings, SignalFinding, full_strength_if};
 pub use tokenizer::TokenizedText;
-pub use tokens::TokenKey;
 
 use crate::verdict::{ScreeningReason, ScreeningVerdict, Signal};
 use frontdesk_forms::email::Mailbox;
@@ -229,7 +229,7 @@ pub fn screen_with(
     let features = text_signals::find_text_signals(text, options, &mut findings);
     if let Some(learned) = learned.filter(|learned| options.learn && learned.model.is_ready()) {
         let fresh = score_findings(findings.clone(), options).text_points();
-        let tokens = tokens::collect(text, &features.names(&options.lexicon), fresh, &learned.key);
+        let tokens = hashed_tokens::collect(text, &features.names(&options.lexicon), fresh, &learned.key);
         if let Some(resemblance) = learned.model.judge(&tokens) {
             apply_resemblance(resemblance, &mut findings);
         }
@@ -257,7 +257,7 @@ pub fn lesson_tokens(
     let words = text.message().iter().filter(|token| matches!(token, tokenizer::Token::Word(_))).count();
     let options = ScreeningOptions { lexicon: lexicon.clone(), ..ScreeningOptions::default() };
     let features = text_signals::weigh_features(text, &options);
-    (words >= MIN_WORDS).then(|| tokens::collect(text, &features.names(lexicon), points, key))
+    (words >= MIN_WORDS).then(|| hashed_tokens::collect(text, &features.names(lexicon), points, key))
 }
 
 /// Adds [`Signal::Learned`] to a text that resembles spam. If the text resembles honest messages, takes off

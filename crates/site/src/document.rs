@@ -11,7 +11,7 @@ use serde::Serialize;
 
 use super::front_matter::{self, FrontMatter};
 use super::language::{Language, find_language, position_of};
-use super::link::LinkOrigin;
+use super::link_resolution::LinkOrigin;
 use super::options::PagesOptions;
 use super::pagination::{ListPage, page_count, page_path, post_range};
 use super::path::{self, encode, slug};

@@ -20,7 +20,7 @@ use super::path;
 use super::site::{Role, Site, SiteEntry};
 use super::site_files::Asset;
 use crate::fault::Fault;
-use frontdesk_process::cache_folder::{build_cache_file, parse_cache_file};
+use frontdesk_process::cache_files::{build_cache_file, parse_cache_file};
 use frontdesk_process::panics::{self, Part};
 use frontdesk_process::parallel::in_parallel;
 use frontdesk_process::progress;

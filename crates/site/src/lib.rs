@@ -6,10 +6,10 @@
 #![cfg_attr(test, allow(clippy::disallowed_methods, reason = "tests read clocks and wait"))]
 
 // Loading: reads the changed files, renders what depends on them, and composes a site.
-mod compose;
 mod load;
 mod options;
 mod site;
+mod site_assembly;
 mod site_files;
 mod structure;
 
@@ -24,32 +24,32 @@ mod translations;
 mod visibility;
 
 // Bodies: converts Markdown to HTML, and to Markdown with absolute links.
-mod html;
+mod html_links;
 mod images;
-pub mod link;
 mod link_check;
+pub mod link_resolution;
 pub mod markdown;
 mod page_bodies;
 
 // Layout: the theme, its words, and the variables of its templates.
 mod brand;
 mod layout;
+mod markdown_twin;
+mod page_navigation;
 mod placeholder;
-mod related_pages;
 mod rendered_pages;
 mod search;
 mod site_context;
 mod theme;
-mod twin;
 mod words;
 
 // Forms: the pages that answer visitors, and the texts of mails.
 mod confirm;
 mod form_answer;
 mod form_function;
-mod form_page_choice;
 mod form_view;
 mod mail_text;
+mod no_script_form_pages;
 mod plain_page;
 
 // Builds: the output of site generators, with its rules for redirects and headers.

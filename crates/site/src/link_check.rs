@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use super::document::Document;
-use super::link::{LinkTarget, is_local_file, percent_decoded};
+use super::link_resolution::{LinkTarget, is_local_file, percent_decoded};
 use super::markdown::BodyFacts;
 use super::page_bodies::Bodies;
 use super::path;
@@ -217,7 +217,7 @@ pub(super) fn redirect_links(redirects: &CompiledRedirects) -> Vec<LinkUse<'_>> 
 
 #[cfg(test)]
 mod tests {
-    use super::super::link::{LinkCatalog, LinkOrigin};
+    use super::super::link_resolution::{LinkCatalog, LinkOrigin};
     use super::super::redirects::{RedirectOption, compile};
     use super::*;
 

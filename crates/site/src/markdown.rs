@@ -1,7 +1,7 @@
 //! Renders a page's Markdown body to HTML, and to Markdown with absolute links.
 
 mod alerts;
-mod blocked_content;
+mod content_policy_warnings;
 
 use std::hash::{DefaultHasher, Hash as _, Hasher as _};
 use std::ops::Range;
@@ -12,20 +12,22 @@ use comrak::nodes::{
 };
 use comrak::options::Plugins;
 use comrak::{Anchorizer, Arena};
-use frontdesk_markdown::{cjk_emphasis, comments, dollars, foreign_syntax, parser_options, quotes};
+use frontdesk_markdown::{
+    cjk_emphasis, comments, dollar_disambiguation, foreign_syntax, parser_options, quotation_marks,
+};
 use frontdesk_media::ImageSize;
 
-use super::html::rewrite_links;
+use super::html_links::rewrite_links;
 use super::images::{ImageFacts, Variant, should_have_size};
-use super::link::{LinkCatalog, LinkOrigin, LinkTarget, ResolvedLink};
+use super::link_resolution::{LinkCatalog, LinkOrigin, LinkTarget, ResolvedLink};
 use super::words::WordList;
 use crate::fault::REPORT_DEFECT;
 use frontdesk_forms::text::escape_html;
 use frontdesk_markdown::heading_anchors::AnchoredHeadings;
-use frontdesk_markdown::raw_html::{
+use frontdesk_markdown::raw_html_checks::{
     BLOCKED_IMAGE, has_image_without_alternative, has_markdown_as_text, show_unclosed_html,
 };
-use frontdesk_markdown::source::{SourceText, find_definition, format_destination, shown_lines};
+use frontdesk_markdown::source_text::{SourceText, find_definition, format_destination, shown_lines};
 use frontdesk_markdown::word_count::count_words;
 use frontdesk_process::hash_maps::{HashMap, HashSet};
 use frontdesk_process::panics::{self, Panic, Part};
@@ -160,7 +162,7 @@ pub fn render(
         lookups: LookupRecorder::default(),
         rendered: RenderedBody::default(),
     };
-    quotes::localize(root, &work.source, words.get("quotation_marks"));
+    quotation_marks::localize(root, &work.source, words.get("quotation_marks"));
     alerts::localize(root, &work.source, words);
     for (position, message, hint) in show_unclosed_html(root) {
         work.warn(position, message, hint);
@@ -377,7 +379,7 @@ impl<'a> BodyRenderer<'a, '_> {
     /// Renders `$…$` and `$$…$$` with [`Self::formula_html`]. Keeps `$…$` as text if the dollar signs are
     /// probably those of prices or of names such as `$HOME/$USER`.
     fn render_formula(&mut self, node: Node<'a>, math: &NodeMath, position: Sourcepos) {
-        let value = if dollars::is_text(&self.source, math, position) {
+        let value = if dollar_disambiguation::is_text(&self.source, math, position) {
             self.rendered.facts.words += count_words(&math.literal);
             NodeValue::Text(format!("${}$", math.literal).into())
         } else {

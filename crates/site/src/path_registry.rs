@@ -1,6 +1,6 @@
 //! Records the owner of each path on the site, and reports paths with two owners.
 
-use super::link::{LinkTarget, percent_decoded};
+use super::link_resolution::{LinkTarget, percent_decoded};
 use super::path;
 use crate::fault::Fault;
 use frontdesk_process::hash_maps::{HashMap, HashSet};

@@ -3,19 +3,19 @@
 //! take precedence over everything that is generated.
 
 mod asset_files;
+mod base_path_and_redirect_faults;
 mod boilerplate;
-mod canonical;
 mod conversion;
 mod conversion_cache;
 mod converter;
+mod duplicates_by_canonical;
 mod encoded_names;
-mod extensions;
-mod form_controls;
+mod form_control_check;
 mod forms;
-mod headers;
-mod home_page;
+mod home_page_metadata;
+mod html_extensions;
 mod html_pages;
-mod url_faults;
+mod page_headers;
 
 use std::collections::{BTreeMap, HashMap, HashSet};
 use std::convert::Infallible;
@@ -29,17 +29,17 @@ use http::header::CONTENT_TYPE;
 use http::{HeaderName, HeaderValue};
 use jiff::civil::Date;
 
+use self::base_path_and_redirect_faults::{report_base_path, report_shadowed};
 use self::boilerplate::find_boilerplate;
-use self::canonical::find_originals;
 use self::conversion::{Conversion, Facts, Shared};
 pub(super) use self::conversion_cache::CachePlaces;
 pub use self::conversion_cache::ConversionCache;
 use self::converter::PageConverter;
+use self::duplicates_by_canonical::find_originals;
 use self::encoded_names::{decode_names, redirect_written_names};
 use self::forms::FormTexts;
-use self::headers::{HTML_TYPES, apply_to_rewrites, html_headers};
 use self::html_pages::{HtmlPage, separate_fragments};
-use self::url_faults::{report_base_path, report_shadowed};
+use self::page_headers::{HTML_TYPES, apply_to_rewrites, html_headers};
 use super::file::{Blob, Cache, File, document_version, noindex_header};
 use super::header_rules::{at_path, restrict_content_type, with_headers, with_noindex};
 use super::live_reload::{add_reload_script, end_of_head, insert_at};
@@ -219,7 +219,7 @@ impl BuildCache {
         let shown = pages.iter().zip(&converted).map(|(page, it)| (page.name(), &it.facts.forms[..]));
         prebuilt.forms = forms::find_forms(shown, forms, &options.form_set, faults);
         let shown = pages.iter().zip(&converted).map(|(page, it)| (page, &it.facts.controls[..]));
-        faults.extend(form_controls::find_faults(shown, forms));
+        faults.extend(form_control_check::find_faults(shown, forms));
         prebuilt.remove_sources(&pages, &converted, faults);
         let site_name = common_site_name(converted.iter().map(|page| page.facts.declared_title.as_deref()));
         let names = prebuilt.assign_names(&pages, &options.reserved);

@@ -1,6 +1,6 @@
 //! The redirects of the configuration: compiles them to rules, and reports those that cannot work.
 
-use super::link::LinkTarget;
+use super::link_resolution::LinkTarget;
 use super::path;
 use super::path_registry::PathRegistry;
 use super::rules::{RedirectRule, RuleList};

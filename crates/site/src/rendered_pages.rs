@@ -5,17 +5,17 @@ use std::sync::Arc;
 
 use super::document::{Document, PageKind, Tag};
 use super::file::{Blob, Cache, File, noindex_header};
-use super::html::fragment_names;
+use super::html_links::fragment_names;
 use super::layout::TemplateContext;
 use super::live_reload::add_reload_script;
+use super::markdown_twin;
 use super::options::PageForm;
 use super::page_bodies::{Bodies, Content};
+use super::page_navigation::{ListItem, PageIndex, RelatedPages};
 use super::path::{self, encode};
-use super::related_pages::{ListItem, PageIndex, RelatedPages};
 use super::site::Page;
 use super::site_context::SiteContext;
 use super::structure::Structure;
-use super::twin;
 use crate::fault::Fault;
 use frontdesk_process::allocator;
 use frontdesk_process::hash_maps::HashSet;
@@ -217,7 +217,7 @@ fn lay_out_page(
     let tags: Vec<ListItem> =
         shared.language(document).tags.iter().filter(|_| is_list_of_tags).map(item).collect();
     let markdown =
-        twin::compose(&template, &url, if is_list_of_tags { &tags } else { &view.listing }, &forms);
+        markdown_twin::compose(&template, &url, if is_list_of_tags { &tags } else { &view.listing }, &forms);
     let mut link = format!("<{twin_path}>; rel=\"alternate\"; type=\"text/markdown\"");
     if document.kind == PageKind::Home {
         let guide = format!("<{}/llms.txt>", shared.language(document).language.prefix);

@@ -20,7 +20,7 @@ use super::language::Language;
 use super::options::PagesOptions;
 use super::path;
 use super::redirects::is_circular;
-use super::rules::rewrite_headers::RewriteHeaders;
+use super::rules::headers_of_rewritten_paths::RewriteHeaders;
 use super::rules::{HeaderRule, RedirectRule, RuleList};
 use super::schedule::ScheduledPage;
 use frontdesk_forms::FormSet;

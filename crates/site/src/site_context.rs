@@ -9,7 +9,7 @@ use super::brand::Brand;
 use super::document::{Document, PageKind, Tag, listed_tags};
 use super::form_view::FormView;
 use super::language::Language;
-use super::link::percent_decoded;
+use super::link_resolution::percent_decoded;
 use super::options::{FooterGroup, PageForm, PagesOptions};
 use super::path::encode;
 use super::section::{NavSection, SectionPage, sections};

@@ -19,7 +19,7 @@ use super::form_answer::{THANKS, thanks_texts};
 use super::front_matter::Button;
 use super::images::catalog_images;
 use super::language::Language;
-use super::link::{LinkCatalog, LinkOrigin, LinkTarget};
+use super::link_resolution::{LinkCatalog, LinkOrigin, LinkTarget};
 use super::options::{PageForm, PagesOptions, no_such_form};
 use super::path;
 use super::path_registry::PathRegistry;

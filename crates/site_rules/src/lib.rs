@@ -5,12 +5,12 @@
 //! Cloudflare's redirects default to 302 and take precedence over files, but its rewrites (status 200) do
 //! not.
 
-pub mod build_policy;
 pub mod content_origins;
+pub mod content_security_policy;
+pub mod headers_of_rewritten_paths;
 pub mod page_paths;
 pub mod path;
 mod pattern;
-pub mod rewrite_headers;
 pub mod robots_rules;
 pub mod rule_files;
 mod rule_index;

@@ -4,7 +4,7 @@ use jiff::Timestamp;
 
 use super::check_result::CheckResult;
 use frontdesk_canary::{Outcome, StepResult, stored_report};
-use frontdesk_deliver::digest::CanaryProblem;
+use frontdesk_deliver::problem_digest::CanaryProblem;
 use frontdesk_desk::time::format_distance;
 use frontdesk_inbox::store::CanaryStatus;
 

@@ -9,7 +9,7 @@ use super::canary;
 use super::check_result::CheckResult;
 use crate::cli::output::{counted, plural};
 use frontdesk_config::Config;
-use frontdesk_deliver::digest::Digest;
+use frontdesk_deliver::problem_digest::Digest;
 use frontdesk_inbox::store::{Filter, InboxReader, StoreError};
 use frontdesk_inbox::submission::Status;
 use frontdesk_inbox::submission::delivery::DeliveryState;

@@ -18,7 +18,7 @@ use super::check_result::CheckResult;
 use super::inbox::examine_inbox;
 use crate::cli::output::{counted, exit_code};
 use frontdesk_config::Config;
-use frontdesk_deliver::digest::CanaryProblem;
+use frontdesk_deliver::problem_digest::CanaryProblem;
 use frontdesk_inbox::store::{InboxReader, Queue, StoreError};
 use frontdesk_inbox::submission::delivery::DeliveryState;
 

@@ -4,7 +4,7 @@ use std::collections::{BTreeMap, HashSet};
 
 use bytes::Bytes;
 
-use frontdesk_app::exported_responses::{Description, EncodedResponses, RecordedResponse, UrlResponses};
+use frontdesk_app::responses_for_export::{Description, EncodedResponses, RecordedResponse, UrlResponses};
 use frontdesk_negotiate::Encoding;
 use frontdesk_site::file::fingerprint;
 use frontdesk_site::path;

@@ -8,7 +8,7 @@ use serde_json::{Value, json};
 
 use super::folder::{BLAKE3, BYTES, FILES, FORMAT, GENERATOR};
 use super::layout::{EncodedFile, ExportLayout, StoredRepresentation, UrlContent, public_path};
-use frontdesk_app::exported_responses::RecordedResponse;
+use frontdesk_app::responses_for_export::RecordedResponse;
 use frontdesk_site::file::fingerprint;
 use frontdesk_site::path;
 

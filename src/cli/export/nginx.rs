@@ -11,7 +11,7 @@ use super::layout::{ExportLayout, StoredRepresentation, UrlContent};
 use super::nginx_map::{NginxMap, quote};
 use super::nginx_negotiation;
 use frontdesk_app::WebOptions;
-use frontdesk_app::exported_responses::RecordedResponse;
+use frontdesk_app::responses_for_export::RecordedResponse;
 use frontdesk_forms::MAX_BODY_BYTES;
 use frontdesk_http::ForwardedHeader;
 use frontdesk_http::tls::Hsts;

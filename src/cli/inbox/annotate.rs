@@ -8,8 +8,8 @@ use std::process::ExitCode;
 use anyhow::{Context as _, anyhow, bail};
 use jiff::civil::Date;
 
-use super::change::{Outcome, change_each};
-use super::console::Console;
+use super::command_context::Console;
+use super::delivery_commands::{Outcome, change_each};
 use super::selection::find_all;
 use crate::cli::output::with_hint;
 use frontdesk_desk::User;

@@ -6,11 +6,11 @@ use std::process::ExitCode;
 
 use anyhow::anyhow;
 
-use super::console::Console;
+use super::command_context::Console;
 use super::selection::{SelectedSubmissions, SelectionOptions};
 use super::table;
 use crate::cli::output::{counted, with_hint};
-use frontdesk_desk::{csv, json};
+use frontdesk_desk::{csv, submission_json};
 use frontdesk_inbox::store::{Filter, InboxReader};
 use frontdesk_process::output_file::write_to_file;
 use frontdesk_process::progress;
@@ -81,7 +81,7 @@ pub(super) fn print_table(which: &SelectionOptions, console: &mut Console<'_>) -
 pub(super) fn print_json(which: &SelectionOptions, console: &mut Console<'_>) -> anyhow::Result<ExitCode> {
     let inbox = console.inbox.as_deref();
     let mut selected = SelectedSubmissions::new(inbox, which, which.limit, &console.now, &mut *console.err)?;
-    json::write(&mut selected, inbox, &mut *console.out)?;
+    submission_json::write(&mut selected, inbox, &mut *console.out)?;
     Ok(selected.finish()?)
 }
 
@@ -105,7 +105,7 @@ pub(super) fn export(options: &SubmissionExport, console: &mut Console<'_>) -> a
     let mut submissions = (&mut selected).inspect(|_| progress::advance(1));
     let mut write = |to_terminal: bool, out: &mut dyn Write| {
         if options.jsonl {
-            json::write(&mut submissions, inbox, out)
+            submission_json::write(&mut submissions, inbox, out)
         } else {
             let zone = console.now.time_zone();
             csv::write(&mut submissions, inbox, &definitions, options.all, zone, to_terminal, out)

@@ -4,10 +4,10 @@ use std::process::ExitCode;
 
 use serde_json::json;
 
-use super::console::Console;
+use super::command_context::Console;
 use crate::cli::output::counted;
 use crate::cli::text_width::{columns, pad};
-use frontdesk_desk::json as json_lines;
+use frontdesk_desk::submission_json as json_lines;
 use frontdesk_desk::time::{format_local, format_utc};
 use frontdesk_forms::text::visible;
 use frontdesk_inbox::store::{LogEntry, OperatorAction};

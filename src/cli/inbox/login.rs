@@ -11,13 +11,13 @@ use std::time::Duration;
 
 use anyhow::{anyhow, bail};
 
-use super::console::Console;
+use super::command_context::Console;
 use crate::cli::output::{counted, with_hint};
 use frontdesk_config::Config;
 use frontdesk_desk::time::{format_distance, format_local};
 use frontdesk_forms::text::{escape_html, visible};
 use frontdesk_http::{Address, reachable};
-use frontdesk_inbox::session::{self, SecretToken};
+use frontdesk_inbox::login_session::{self, SecretToken};
 use frontdesk_inbox::store::{Editor, TokenHash};
 
 /// How long to wait for a listener on this machine.
@@ -44,7 +44,7 @@ pub(super) fn open(
     if console.inbox.is_none() {
         bail!("there is no inbox at {} yet: start the server first, which creates it", console.url);
     }
-    let token = session::create_login(console.url, &console.user, console.now.timestamp())?;
+    let token = login_session::create_login(console.url, &console.user, console.now.timestamp())?;
     let link = format!("{base}/login?token={}", token.as_str());
     writeln!(console.out, "{link}")?;
     console.out.flush()?;
@@ -144,7 +144,7 @@ pub(super) fn sessions(
     let now = console.now.timestamp();
     let sessions = inbox.sessions(now)?;
     if all || revoke.is_some() {
-        let found = revoke.map(|prefix| session::find(&sessions, &prefix.to_ascii_lowercase()));
+        let found = revoke.map(|prefix| login_session::find(&sessions, &prefix.to_ascii_lowercase()));
         if let (Some(prefix), Some(found)) = (revoke, &found)
             && found.len() != 1
         {

@@ -6,7 +6,7 @@ use std::process::ExitCode;
 use anyhow::{Context as _, anyhow};
 use jiff::Timestamp;
 
-use super::console::Console;
+use super::command_context::Console;
 use super::selection::find_all;
 use crate::cli::output::{counted, exit_code, plural, with_hint};
 use frontdesk_desk::time::{TimeArgument, format_time};

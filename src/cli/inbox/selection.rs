@@ -10,9 +10,9 @@ use jiff::civil::Date;
 use jiff::{Timestamp, Zoned};
 use uuid::Uuid;
 
-use super::console::Console;
+use super::command_context::Console;
+use crate::cli::config_and_site_loading::SiteFolder;
 use crate::cli::output::{exit_code, plural, with_hint};
-use crate::cli::site::SiteFolder;
 use frontdesk_age::{AgeIdentity, EncryptionError};
 use frontdesk_desk::time::TimeArgument;
 use frontdesk_forms::is_form_name;

@@ -7,12 +7,12 @@ use jiff::tz::TimeZone;
 use jiff::{Timestamp, Zoned};
 use uuid::Uuid;
 
-use super::console::Console;
+use super::command_context::Console;
 use super::selection::{IdentityOption, decrypt_with, find};
 use super::table::{GAP, SEALED};
 use crate::cli::output::exit_code;
 use crate::cli::text_width::{columns, pad};
-use frontdesk_desk::json;
+use frontdesk_desk::submission_json;
 use frontdesk_desk::time::{format_distance, format_duration, format_time};
 use frontdesk_forms::text::{visible, with_line_feeds};
 use frontdesk_inbox::store::{Annotation, InboxReader, Note, StoreError};
@@ -40,9 +40,9 @@ pub(super) fn run(
     let inbox = console.inbox.as_deref();
     let details = inbox.map(|inbox| read_details(inbox, submission.id)).transpose()?.unwrap_or_default();
     if as_json {
-        let mut object = json::object_with_deliveries(&submission, &details.deliveries);
-        json::add_annotation(&mut object, &details.annotation, &details.notes);
-        writeln!(console.out, "{}", json::to_line(&object))?;
+        let mut object = submission_json::object_with_deliveries(&submission, &details.deliveries);
+        submission_json::add_annotation(&mut object, &details.annotation, &details.notes);
+        writeln!(console.out, "{}", submission_json::to_line(&object))?;
     } else {
         write_details(&submission, &details, &console.now, console.out)?;
     }

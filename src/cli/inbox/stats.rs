@@ -8,12 +8,12 @@ use jiff::civil::Date;
 use jiff::{Timestamp, ToSpan as _, Zoned};
 use serde_json::{Value, json};
 
-use super::console::Console;
+use super::command_context::Console;
 use super::show;
 use crate::cli::output::counted;
 use crate::cli::text_width::{columns, pad, wrap};
-use frontdesk_deliver::digest::Digest;
-use frontdesk_desk::json as json_lines;
+use frontdesk_deliver::problem_digest::Digest;
+use frontdesk_desk::submission_json as json_lines;
 use frontdesk_forms::text::visible;
 use frontdesk_inbox::store::{ChannelState, DailyCount, InboxReader, LeadCounts, StoreError};
 use frontdesk_inbox::submission::delivery::DeliveryState;
@@ -252,7 +252,7 @@ fn draw_bar(count: usize, most: usize, width: usize, has_unicode: bool) -> Strin
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::cli::inbox::console::StandardInput;
+    use crate::cli::inbox::command_context::StandardInput;
     use frontdesk_inbox::store::DatabaseUrl;
     use frontdesk_inbox::submission::Status;
     use frontdesk_inbox::submission::delivery::Obstacle;

@@ -22,7 +22,7 @@ use uuid::Uuid;
 
 use std::io::{self, BufRead, Write};
 
-use super::console::StandardInput;
+use super::command_context::StandardInput;
 use super::*;
 use crate::cli::is_broken_pipe;
 use frontdesk_desk::User;

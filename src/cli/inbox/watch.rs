@@ -9,11 +9,11 @@ use std::time::Duration;
 use rustix::event::{PollFd, PollFlags, poll};
 use uuid::Uuid;
 
-use super::console::Console;
+use super::command_context::Console;
 use super::selection::{IdentityOption, decrypt_with};
 use super::table;
 use frontdesk_age::AgeIdentity;
-use frontdesk_desk::json;
+use frontdesk_desk::submission_json;
 use frontdesk_inbox as inbox;
 use frontdesk_inbox::store::notifier::ChangeListener;
 use frontdesk_inbox::store::{DatabaseUrl, Filter, InboxReader, StoreError};
@@ -90,7 +90,11 @@ impl InboxWatch {
                 for mut submission in new.into_iter().flatten() {
                     decrypt_with(identity, &mut submission, console.err)?;
                     if as_json {
-                        writeln!(console.out, "{}", json::to_line(&json::submission_object(&submission)))?;
+                        writeln!(
+                            console.out,
+                            "{}",
+                            submission_json::to_line(&submission_json::submission_object(&submission))
+                        )?;
                     } else if console.is_terminal {
                         let (zone, width) = (console.now.time_zone(), console.width);
                         table::write_line(&submission, zone, width, console.has_colors, console.out)?;

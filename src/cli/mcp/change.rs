@@ -11,11 +11,11 @@ use super::arguments::ToolArguments;
 use super::result_boundary::random_digits;
 use super::session::{McpSession, RemovalPreview, ToolError};
 use super::submissions::{MAX_WORDS, list_item};
+use crate::cli::config_needs::{self, ConfigNeeds};
 use crate::cli::inbox::annotate::{describe_done, describe_note, describe_spam};
-use crate::cli::inbox::change::{describe_due_retries, describe_hold, describe_release};
+use crate::cli::inbox::delivery_commands::{describe_due_retries, describe_hold, describe_release};
 use crate::cli::inbox::removal::{RemovalReport, refusal};
 use crate::cli::inbox::show::{Details, read_details};
-use crate::cli::needs::{self, ConfigNeeds};
 use crate::cli::output::counted;
 use frontdesk_config::Config;
 use frontdesk_forms::text::visible;
@@ -82,7 +82,7 @@ fn change_each(
 pub(super) fn hold(session: &McpSession, arguments: &mut ToolArguments) -> Result<Value, ToolError> {
     let ids = arguments.ids("ids", MAX_IDS)?;
     let reason = arguments.word("reason", MAX_REASON)?;
-    change_each(session, &ids, needs::STORE, |changes, submission, _| {
+    change_each(session, &ids, config_needs::STORE, |changes, submission, _| {
         Ok(describe_hold(changes.hold(submission, reason.as_deref(), Timestamp::now())?))
     })
 }
@@ -91,7 +91,7 @@ pub(super) fn hold(session: &McpSession, arguments: &mut ToolArguments) -> Resul
 /// until then. If screening learns, submissions that it had held may become lessons about honest texts.
 pub(super) fn release(session: &McpSession, arguments: &mut ToolArguments) -> Result<Value, ToolError> {
     let ids = arguments.ids("ids", MAX_IDS)?;
-    change_each(session, &ids, needs::ROUTING, |changes, submission, config| {
+    change_each(session, &ids, config_needs::ROUTING, |changes, submission, config| {
         let released = changes.release(submission.id, &config.store.channels, Timestamp::now())?;
         Ok(describe_release(released, submission.status, &config.store.url))
     })
@@ -104,7 +104,7 @@ pub(super) fn retry(session: &McpSession, arguments: &mut ToolArguments) -> Resu
     let ids = arguments.ids("ids", MAX_IDS)?;
     let channel = arguments.word("channel", MAX_WORDS)?;
     if let Some(channel) = &channel {
-        let config = session.load_configuration(needs::CHANNELS)?;
+        let config = session.load_configuration(config_needs::CHANNELS)?;
         let names: Vec<&str> = config.store.channels.iter().map(|route| route.name.as_str()).collect();
         if !names.contains(&channel.as_str()) {
             let (channel, names) = (visible(channel), names.join(", "));
@@ -114,7 +114,7 @@ pub(super) fn retry(session: &McpSession, arguments: &mut ToolArguments) -> Resu
             )));
         }
     }
-    change_each(session, &ids, needs::STORE, |changes, submission, config| {
+    change_each(session, &ids, config_needs::STORE, |changes, submission, config| {
         let which = Filter { id: Some(submission.id), ..Filter::default() };
         let retry = Retry { which, channel: channel.clone(), parked_only: false };
         Ok(Some(match changes.retry(&retry, Timestamp::now())? {
@@ -139,7 +139,7 @@ pub(super) fn set_done(
     is_done: bool,
 ) -> Result<Value, ToolError> {
     let ids = arguments.ids("ids", MAX_IDS)?;
-    change_each(session, &ids, needs::STORE, |changes, submission, _| {
+    change_each(session, &ids, config_needs::STORE, |changes, submission, _| {
         let annotated = changes.set_done(submission.id, is_done, Timestamp::now())?;
         Ok(describe_done(annotated, is_done))
     })
@@ -153,7 +153,7 @@ pub(super) fn set_spam(
     is_spam: bool,
 ) -> Result<Value, ToolError> {
     let ids = arguments.ids("ids", MAX_IDS)?;
-    change_each(session, &ids, needs::STORE, |changes, submission, config| {
+    change_each(session, &ids, config_needs::STORE, |changes, submission, config| {
         let (channels, now) = (&config.store.channels, Timestamp::now());
         let annotated = if is_spam {
             changes.editor.mark_spam(submission.id, now)?
@@ -170,7 +170,7 @@ pub(super) fn note(session: &McpSession, arguments: &mut ToolArguments) -> Resul
     let id = arguments.id("id")?.ok_or_else(|| ToolError::new("`id` is missing"))?;
     let text = arguments.text("text", MAX_NOTE)?.filter(|text| !text.trim().is_empty());
     let text = text.ok_or_else(|| ToolError::new("`text` is missing or empty: it is the note to add"))?;
-    change_each(session, &[id], needs::STORE, |changes, submission, _| {
+    change_each(session, &[id], config_needs::STORE, |changes, submission, _| {
         Ok(describe_note(changes.editor.add_note(submission.id, &text, Timestamp::now())?))
     })
 }
@@ -181,7 +181,7 @@ pub(super) fn note(session: &McpSession, arguments: &mut ToolArguments) -> Resul
 pub(super) fn discard(session: &McpSession, arguments: &mut ToolArguments) -> Result<Value, ToolError> {
     let ids = arguments.ids("ids", MAX_IDS)?;
     let code = arguments.word("confirmation", MAX_WORDS)?;
-    let config = session.load_configuration(needs::STORE)?;
+    let config = session.load_configuration(config_needs::STORE)?;
     let inbox = McpSession::open_existing_inbox(&config)?;
     let (mut found, mut refused) = (Vec::new(), Vec::new());
     for id in ids {

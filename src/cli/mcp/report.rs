@@ -9,7 +9,7 @@ use super::session::{McpSession, ToolError};
 use crate::cli::inbox::open_inbox;
 use crate::cli::inbox::stats::{counts_object, first_day};
 use crate::cli::stats::views_object;
-use crate::cli::{check, doctor, needs};
+use crate::cli::{check, config_needs, doctor};
 use frontdesk_config::Config;
 use frontdesk_deliver::TransportOptions;
 
@@ -30,7 +30,7 @@ const MAX_FAULTS: usize = 100;
 pub(super) fn stats(session: &McpSession, arguments: &mut ToolArguments) -> Result<Value, ToolError> {
     let days = arguments.number("days", 1..=MAX_DAYS)?.unwrap_or(DAYS);
     let page = arguments.word("page", MAX_PATH)?;
-    let config = session.load_configuration(needs::STORE)?;
+    let config = session.load_configuration(config_needs::STORE)?;
     let inbox = open_inbox(&config.store.url)?;
     let now = Zoned::now();
     let mut result = json!({
@@ -47,7 +47,7 @@ pub(super) fn stats(session: &McpSession, arguments: &mut ToolArguments) -> Resu
 /// Lists what it did not check because that would contact other systems. Fails if the configuration has any
 /// error.
 pub(super) fn check_inbox(session: &McpSession, _: &mut ToolArguments) -> Result<Value, ToolError> {
-    let config = session.load_configuration(needs::EVERYTHING)?;
+    let config = session.load_configuration(config_needs::EVERYTHING)?;
     let inbox = doctor::examine_inbox(&config)?;
     let mut findings: Vec<(String, doctor::CheckResult)> =
         inbox.into_iter().map(|finding| ("inbox".to_owned(), finding)).collect();

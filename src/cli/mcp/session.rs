@@ -6,11 +6,11 @@ use std::sync::{Mutex, PoisonError};
 
 use uuid::Uuid;
 
+use crate::cli::config_and_site_loading;
+use crate::cli::config_needs::ConfigNeeds;
 use crate::cli::current_user::current_user;
 use crate::cli::inbox::open_inbox;
-use crate::cli::needs::ConfigNeeds;
 use crate::cli::output::write_error;
-use crate::cli::site;
 use frontdesk_config::{Config, Flag};
 use frontdesk_inbox::store::{InboxReader, StoreError};
 
@@ -71,13 +71,13 @@ impl McpSession {
     }
 
     pub(super) fn flags(&self) -> Vec<Flag> {
-        site::data_folder_flags(self.data_dir.clone())
+        config_and_site_loading::data_folder_flags(self.data_dir.clone())
     }
 
     /// Reads the configuration, which may have changed since the last call. Prints its warnings to standard
     /// error. Fails if there are errors in what the call needs.
     pub(super) fn load_configuration(&self, needs: ConfigNeeds) -> anyhow::Result<Config> {
-        site::load_configuration(&self.folder, self.data_dir.clone(), needs)
+        config_and_site_loading::load_configuration(&self.folder, self.data_dir.clone(), needs)
     }
 
     /// Opens the inbox, and fails if nothing has been received yet.

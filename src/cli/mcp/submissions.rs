@@ -8,11 +8,11 @@ use serde_json::{Value, json};
 
 use super::arguments::{ToolArguments, missing};
 use super::session::{McpSession, ToolError};
+use crate::cli::config_needs;
 use crate::cli::inbox::open_inbox;
 use crate::cli::inbox::selection::find;
 use crate::cli::inbox::show::{Details, read_details};
-use crate::cli::needs;
-use frontdesk_desk::json as json_lines;
+use frontdesk_desk::submission_json as json_lines;
 use frontdesk_forms::text::{cut, visible_lines};
 use frontdesk_forms::{Field, Form, FormSet};
 use frontdesk_inbox::store::{Annotation, Filter, Note, SearchPage, SearchText};
@@ -94,7 +94,7 @@ fn list_page(
     which: &ListArguments,
     excerpts_of: Option<&SearchText>,
 ) -> Result<Value, ToolError> {
-    let config = session.load_configuration(needs::STORE)?;
+    let config = session.load_configuration(config_needs::STORE)?;
     let Some(inbox) = open_inbox(&config.store.url)? else {
         return Ok(json!({ "submissions": [], "note": "Nothing has been received yet." }));
     };
@@ -233,7 +233,7 @@ fn excerpt(value: &str, words: &SearchText) -> Option<String> {
 /// attempts.
 pub(super) fn read(session: &McpSession, arguments: &mut ToolArguments) -> Result<Value, ToolError> {
     let id = arguments.required_word("id", MAX_WORDS)?;
-    let config = session.load_configuration(needs::STORE)?;
+    let config = session.load_configuration(config_needs::STORE)?;
     let inbox = McpSession::open_existing_inbox(&config)?;
     let submission = find(Some(&inbox), &id)??;
     let Details { mut deliveries, annotation, notes } = read_details(&inbox, submission.id)?;
@@ -274,7 +274,7 @@ fn describe_fields(form: &Form) -> Vec<Value> {
 /// Lists the forms of the site and those that submissions were sent to, with the latest definition and the
 /// number of submissions of each. Fails if the configuration has any error.
 pub(super) fn list_forms(session: &McpSession, _: &mut ToolArguments) -> Result<Value, ToolError> {
-    let config = session.load_configuration(needs::EVERYTHING)?;
+    let config = session.load_configuration(config_needs::EVERYTHING)?;
     let (definitions, counts) = match open_inbox(&config.store.url)? {
         Some(inbox) => (inbox.definitions()?, inbox.count_by_form()?),
         None => Default::default(),

@@ -13,13 +13,13 @@ use jiff::{SignedDuration, Timestamp};
 
 use super::canary_inputs;
 use super::log::log_fault;
-use super::notify::ServiceManager;
 use super::options::{self, ServeOptions};
 use super::process;
-use super::trial::TrialLoad;
+use super::service_manager::ServiceManager;
+use super::trial_load::TrialLoad;
 use super::watch::{ReloadReason, SiteWatcher, wait_for_quiet_period};
+use crate::cli::config_and_site_loading::{self, SiteCache};
 use crate::cli::output::{count_faults, counted};
-use crate::cli::site::{self, SiteCache};
 use frontdesk_app::agent_signature::Agents;
 use frontdesk_app::{AppState, Snapshot};
 use frontdesk_canary::Canary;
@@ -248,7 +248,7 @@ impl Reloader {
     fn try_reload(&mut self) -> Result<(Arc<Snapshot>, Vec<Fault>), Vec<Fault>> {
         self.trial.run(&self.folder).map_err(|fault| vec![fault])?;
         let (mut config, waiting, mut faults) = self.read_configuration()?;
-        let (site, found) = site::load_site(&self.folder, &config, &mut self.cache);
+        let (site, found) = config_and_site_loading::load_site(&self.folder, &config, &mut self.cache);
         faults.extend(found);
         let Some(mut site) = site else { return Err(faults) };
         site.use_variants(&self.encodings);
@@ -261,7 +261,7 @@ impl Reloader {
         site.compress(COMPRESSED_AT_RELOAD, Some(&self.encodings));
 
         let screening = &mut config.intake.screening;
-        screening.profile = Arc::new(site::read_profile(&screening.lexicon, &site));
+        screening.profile = Arc::new(config_and_site_loading::read_profile(&screening.lexicon, &site));
         canary_inputs::complete(&mut config, &site);
 
         // The steps below cannot fail, so a failed reload changes nothing that the server serves.
@@ -277,7 +277,8 @@ impl Reloader {
     /// open files for it. Returns it with the changed ones of these keys and the warnings, or all faults.
     fn read_configuration(&self) -> Result<(Config, Vec<String>, Vec<Fault>), Vec<Fault>> {
         let load = |running| {
-            let (mut config, faults) = Config::load(&self.folder, site::environment(), &self.flags, running);
+            let (mut config, faults) =
+                Config::load(&self.folder, config_and_site_loading::environment(), &self.flags, running);
             if self.options.isolated {
                 config = options::isolate(config, &self.config.data_dir);
             }
@@ -321,13 +322,13 @@ impl Reloader {
     /// Logs a summary of what is not published. With `--watch`, logs the first warnings ([`log_faults`]) and,
     /// without `--drafts`, the unpublished pages; otherwise the number of warnings.
     fn log_warnings(&self, site: &Site, warnings: &[Fault]) {
-        for note in site::summarize_exclusions(&self.cache.publication, &self.folder) {
+        for note in config_and_site_loading::summarize_exclusions(&self.cache.publication, &self.folder) {
             tracing::info!("{note}");
         }
         if self.options.watch {
             log_faults(warnings, self.is_json);
             if !self.options.drafts {
-                for note in site::describe_unpublished(site) {
+                for note in config_and_site_loading::describe_unpublished(site) {
                     tracing::info!("{note}");
                 }
             }

@@ -9,7 +9,7 @@ use tokio::runtime::Runtime;
 use tokio::signal::unix::{Signal, SignalKind, signal};
 use tokio::sync::watch;
 
-use super::notify::ServiceManager;
+use super::service_manager::ServiceManager;
 use super::watch::ReloadReason;
 use frontdesk_app::Snapshot;
 use frontdesk_http::ShutdownPhase;

@@ -6,8 +6,8 @@ use std::time::{Duration, Instant};
 
 use notify::{EventKind, RecursiveMode, Watcher as _};
 
+use crate::cli::config_and_site_loading;
 use crate::cli::output::with_hint;
-use crate::cli::site;
 use frontdesk_config::{Config, FORMS_FOLDER, LEXICON_FOLDER};
 use frontdesk_site::{BuildOptions, SITE_FOLDERS, has_home_page};
 
@@ -142,7 +142,8 @@ fn published_filter(config: &Config, root: &Path, build: Option<PathBuf>) -> imp
     let data = config.inbox_folder().canonicalize().unwrap_or_else(|_| config.inbox_folder().to_owned());
     let root_is_data = root.starts_with(&data);
     let name = config.store.url.file().and_then(Path::file_name).map(ToOwned::to_owned);
-    let caches = [site::ENCODINGS, site::CONVERSIONS].map(|name| data.join(name));
+    let caches = [config_and_site_loading::ENCODINGS, config_and_site_loading::CONVERSIONS]
+        .map(|name| data.join(name));
     let root = root.to_owned();
     move |path| {
         // Exclude the caches and the database even if the site is itself in the data folder.

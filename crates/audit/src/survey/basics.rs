@@ -10,7 +10,7 @@ use super::first_requests::FirstRequests;
 use crate::client::{Client, redirect_target};
 use crate::client_profiles::{ANY, CHROME, PRODUCT_TOKEN};
 use crate::exchange::{Exchange, Representation, Request};
-use crate::group::Group;
+use crate::rule_group::Group;
 
 /// Exchanges about the site as a whole. For a site at a private address, only assets are requested.
 #[derive(Default)]

@@ -10,9 +10,9 @@ use crate::cache_status::{cache_evidence, has_own_lifetime};
 use crate::client::Client;
 use crate::client_profiles::{CHROME, WebClient};
 use crate::exchange::{Exchange, Representation, Request, Response};
-use crate::group::Group;
 use crate::language::{languages, other_languages};
 use crate::page::{Page, is_markdown};
+use crate::rule_group::Group;
 
 /// A path that no site is expected to have.
 pub const UNKNOWN_PATH: &str = "/frontdesk-audit-no-such-page";

@@ -10,9 +10,9 @@ use serde_json::Value;
 use super::first_requests::FirstRequests;
 use crate::client::Client;
 use crate::exchange::{Exchange, Request};
-use crate::group::Group;
 use crate::link_header::parse_link_header;
 use crate::openapi::OpenApi;
+use crate::rule_group::Group;
 
 /// Maximum number of API catalog links that are requested, besides the API description.
 const MAX_CATALOG_LINKS: usize = 1;

@@ -13,10 +13,10 @@ use crate::client_profiles::{CHROME, CLAUDE_CODE, MARKDOWN_ONLY, PRODUCT_TOKEN, 
 use crate::declared_markdown::declared_twin;
 use crate::error::AuditError;
 use crate::exchange::{Exchange, Representation, Request};
-use crate::group::Group;
 use crate::markdown::MarkdownPage;
 use crate::page::{Page, is_markdown};
 use crate::robots::Robots;
+use crate::rule_group::Group;
 use crate::xml;
 
 /// The results of the first requests, which all other parts of the survey use.

@@ -11,8 +11,8 @@ use serde_json::Value;
 use super::files::FilesSurvey;
 use crate::client::Client;
 use crate::exchange::{Exchange, Request};
-use crate::group::Group;
 use crate::openapi::{DescribedOperation, OpenApi};
+use crate::rule_group::Group;
 
 /// Maximum number of operations that are tested: one with GET, if there is one, and others with POST.
 const MAX_OPERATIONS: usize = 2;

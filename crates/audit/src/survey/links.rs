@@ -11,10 +11,10 @@ use super::first_requests::{FirstRequests, sitemap_entries};
 use crate::client::{Client, redirect_target};
 use crate::client_profiles::{ANY, CHROME, CLAUDE_CODE, PRODUCT_TOKEN, WebClient};
 use crate::exchange::{Exchange, Request};
-use crate::group::Group;
 use crate::language::languages;
 use crate::link_header::parse_link_header;
 use crate::page::Page;
+use crate::rule_group::Group;
 
 /// Maximum number of rounds after the first. Each follows one link of each list, within the request budget.
 const MAX_FURTHER_ROUNDS: usize = 9;

@@ -12,8 +12,8 @@ use crate::client_profiles::{
     ANY, AS_BROWSER, AS_CRAWLERS, CODEX, CURSOR, FIREFOX, GEMINI_CLI, OLD_JAVA, OPENCODE, WebClient,
 };
 use crate::exchange::{Exchange, Representation, Request};
-use crate::group::Group;
 use crate::page::representation_of_page;
+use crate::rule_group::Group;
 
 /// Exchanges about one page: the first that negotiates, otherwise the first. Each has a query that no cache
 /// has seen, unless the site does not serve the page with a query. An exchange is missing if its request was

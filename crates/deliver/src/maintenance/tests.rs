@@ -64,7 +64,7 @@ fn each_user_gets_one_mail_a_day_about_due_follow_ups_and_new_submissions() {
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
     let options = Options::new(folder.path().join("inbox.db"));
     let store = TestInbox::open(&options).unwrap();
-    let noon = reminder::local("2026-11-20T12:00:00Z".parse().unwrap());
+    let noon = daily_user_reminder::local("2026-11-20T12:00:00Z".parse().unwrap());
     let eight = noon.with().hour(8).minute(0).build().unwrap();
     let peer = SmtpPeer::start(vec![Script::usual()]);
     let closed = std::net::TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap().port();

@@ -1,6 +1,6 @@
 //! Derives the cause of a refusal from its enhanced status code (RFC 3463).
 
-use frontdesk_inbox::submission::outcome::Cause;
+use frontdesk_inbox::submission::delivery_outcome::Cause;
 
 /// Derives the cause of a 5xx reply to a message from the enhanced status code (RFC 3463, RFC 5248), which is
 /// the first word of the reply's text, or from words about the sender. Some servers also use 5xx codes for

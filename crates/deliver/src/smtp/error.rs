@@ -5,11 +5,11 @@ use std::time::Duration;
 
 use super::enhanced_code::{cause_of_refusal, concerns_account, enhanced_code, is_temporary, names_sender};
 use frontdesk_forms::text::{cut, visible};
+use frontdesk_inbox::submission::delivery_outcome::{Cause, Outcome, Recipients};
 use frontdesk_inbox::submission::named_enum;
-use frontdesk_inbox::submission::outcome::{Cause, Outcome, Recipients};
 
 /// Maximum length of a quoted reply, in characters. Leaves room for the command and the server's name within
-/// [`frontdesk_inbox::submission::outcome::MAX_ANSWER_CHARS`].
+/// [`frontdesk_inbox::submission::delivery_outcome::MAX_ANSWER_CHARS`].
 const MAX_REPLY_CHARS: usize = 200;
 
 /// Maximum length in characters of a server's reply in a text that also lists recipients.

@@ -19,7 +19,7 @@ use tokio_rustls::rustls::ClientConfig;
 use super::error::{NO_LOGIN, NOT_OFFERED, RefusedRecipient, SmtpError, SmtpErrorKind, SmtpPhase};
 use super::reply::{MAX_REPLY_BYTES, ReplyReader, SmtpReply};
 use super::{SmtpDeadlines, SmtpLogin, SmtpOptions, SmtpTls};
-use crate::possible_receipt;
+use crate::uncertain_delivery;
 use frontdesk_fetch::addresses_to_try;
 
 /// Maximum number of octets of a message that are sent within the time limit of a command.
@@ -447,7 +447,7 @@ impl<S: Stream> Dialogue<S> {
             }
         }
         // From here on, the server may have the whole message.
-        possible_receipt::mark();
+        uncertain_delivery::mark();
         let phase = SmtpPhase::Message;
         self.ends = Instant::now() + deadlines.message;
         let mut reader = ReplyReader::default();

@@ -7,7 +7,7 @@ use crate::corpus;
 use crate::notification::Topic;
 use crate::port::Port;
 use crate::smtp_peer::{At, Do, Script, SmtpPeer};
-use frontdesk_inbox::submission::outcome::AttemptFailure;
+use frontdesk_inbox::submission::delivery_outcome::AttemptFailure;
 
 mod dialects;
 mod faults;
@@ -467,7 +467,7 @@ async fn a_whole_attempt_times_out() {
     let deadlines = SmtpDeadlines::default();
     assert!(
         deadlines.attempt + deadlines.message + deadlines.quit
-            < frontdesk_inbox::submission::outcome::LONGEST_ATTEMPT
+            < frontdesk_inbox::submission::delivery_outcome::LONGEST_ATTEMPT
     );
 }
 

@@ -11,7 +11,7 @@ use jiff::tz::TimeZone;
 
 use frontdesk_fetch::FetchResponse;
 use frontdesk_forms::text::{cut, visible};
-use frontdesk_inbox::submission::outcome::{Cause, Outcome};
+use frontdesk_inbox::submission::delivery_outcome::{Cause, Outcome};
 
 /// Longer delays in `Retry-After` are reduced to this limit.
 pub(super) const LONGEST_RETRY_AFTER: Duration = Duration::from_hours(24);
@@ -272,8 +272,10 @@ mod tests {
 
     fn check_text(answer: impl std::borrow::Borrow<FetchResponse>, expected: &str) {
         let (Outcome::Delivered(text)
-        | Outcome::Failed(frontdesk_inbox::submission::outcome::AttemptFailure { answer: text, .. })) =
-            outcome(answer.borrow(), NOW.parse().unwrap());
+        | Outcome::Failed(frontdesk_inbox::submission::delivery_outcome::AttemptFailure {
+            answer: text,
+            ..
+        })) = outcome(answer.borrow(), NOW.parse().unwrap());
         assert_eq!(text, expected);
     }
 

@@ -18,7 +18,7 @@ use super::text::{details_text, notification_text};
 use crate::notification::{Notification, Topic};
 use frontdesk_fetch::FetchResponse;
 use frontdesk_forms::text::visible;
-use frontdesk_inbox::submission::outcome::{Cause, Outcome};
+use frontdesk_inbox::submission::delivery_outcome::{Cause, Outcome};
 
 /// Maximum length of a Telegram message, in UTF-16 code units.
 const TELEGRAM_UNITS: usize = 4_096;

@@ -1,6 +1,6 @@
 //! Parses the frame headers of incoming HTTP/2 data (RFC 9113 §4.1), and skips the payloads.
 
-use crate::protocol::PREFACE;
+use crate::protocol_detection::PREFACE;
 
 /// The length of a frame header in bytes.
 const HEADER: usize = 9;

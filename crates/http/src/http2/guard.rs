@@ -108,7 +108,7 @@ fn cost_of(frame: Frame) -> u32 {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::protocol::PREFACE;
+    use crate::protocol_detection::PREFACE;
 
     fn frame(kind: u8, flags: u8, length: usize) -> Vec<u8> {
         let bytes = u32::try_from(length).expect("it is short").to_be_bytes();

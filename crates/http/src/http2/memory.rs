@@ -1,5 +1,5 @@
 //! Estimates and charges an HTTP/2 connection's memory, except for the header fields and bodies of requests
-//! (`service.rs`, `body.rs`).
+//! (`service.rs`, `request_body.rs`).
 
 use std::sync::Arc;
 

@@ -5,7 +5,7 @@ use std::os::unix::fs::PermissionsExt as _;
 use jiff::Timestamp;
 
 use super::certificate::{CertificateDefect, ServerCertificate, Validity};
-use super::files::CertificateFiles;
+use super::certificate_reload::CertificateFiles;
 use super::{CertificateSource, TlsOptions};
 
 /// A problem in the TLS options.

@@ -16,9 +16,9 @@ use arc_swap::ArcSwap;
 use uuid::Uuid;
 
 use super::IntakeOptions;
-use super::batch::{self, BatchConfig, Processed, Screener};
-use super::lessons::LessonReader;
-use super::opinions;
+use super::batch_processing::{self, BatchConfig, Processed, Screener};
+use super::lesson_reader::LessonReader;
+use super::rspamd_opinions;
 use crate::store::{Store, StoreError};
 use crate::submission::visitor_mail::{LimitCounts, MailLimit};
 use frontdesk_process::panics::{self, Part};
@@ -99,7 +99,7 @@ impl Processor {
         let counts = Arc::new(Counts::default());
         store.events().accepted.notify_one();
         let is_stopping = Arc::new(AtomicBool::new(false));
-        let record = opinions::recorder(store.clone(), options.clone());
+        let record = rspamd_opinions::recorder(store.clone(), options.clone());
         let work = ProcessorThread {
             is_stopping: is_stopping.clone(),
             options,
@@ -399,7 +399,8 @@ impl ProcessorThread {
             let screener = self.screener.clone();
             self.store.change_blocking(move |tx| {
                 let began = thread_time();
-                let processed = batch::process(tx, &config, &screener, most, &ids).map_err(unprocessable)?;
+                let processed =
+                    batch_processing::process(tx, &config, &screener, most, &ids).map_err(unprocessable)?;
                 // Replicas that get no notification find the deliveries later, at their next regular check.
                 if may_announce && processed.as_ref().is_some_and(|processed| processed.has_deliveries) {
                     tx.announce()?;
@@ -410,13 +411,14 @@ impl ProcessorThread {
         } else {
             let pending =
                 self.store.change_blocking(move |tx| tx.read_pending(most, &ids).map_err(unprocessable))?;
-            let screened =
-                panics::catch(Part::Submission, || batch::screen(pending, config(), &self.screener));
+            let screened = panics::catch(Part::Submission, || {
+                batch_processing::screen(pending, config(), &self.screener)
+            });
             let screened = screened.unwrap_or_else(|panic| Err(StoreError::Panicked(panic.to_string())));
             let batch = screened.map_err(unprocessable)?;
             let stored = self.store.change_blocking(move |tx| {
                 let began = thread_time();
-                let stored = batch::store(tx, &batch).map_err(unprocessable)?;
+                let stored = batch_processing::store(tx, &batch).map_err(unprocessable)?;
                 Ok(Processed { spent: thread_time().saturating_sub(began), ..stored })
             })?;
             Some(stored)

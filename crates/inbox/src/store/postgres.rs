@@ -6,13 +6,13 @@
 
 pub(super) mod commit;
 pub(crate) mod connection;
+mod connection_registration;
 pub(super) mod maintenance_lease;
-mod registration;
 
 use std::time::{Duration, Instant};
 
 use connection::{ConnectionOptions, PgConnection};
-use registration::{Registration, end_all};
+use connection_registration::{Registration, end_all};
 
 use super::database_url::DatabaseUrl;
 use super::error::StoreError;

@@ -8,7 +8,7 @@
 
 pub(super) mod backup;
 pub(super) mod files;
-pub(super) mod wal_copier;
+pub(super) mod wal_checkpointer;
 
 use std::path::{Path, PathBuf};
 use std::thread;
@@ -31,7 +31,7 @@ use super::sql::intake::{Accepting, UnresolvedCommit};
 use super::sql::transaction::{self, Apply, Change, Transaction};
 use super::sql::{Cell, Dialect, Row, Sql, TOUCH, Value};
 #[cfg(test)]
-use super::test_recorder as recorder;
+use super::test_statement_recorder as recorder;
 use frontdesk_process::file_signal;
 
 /// The SQL script that creates the tables of a new inbox.
@@ -44,7 +44,7 @@ const BUSY_TIMEOUT: Duration = Duration::from_secs(2);
 /// The number of prepared statements that a connection caches; the default of 16 is too few for the writer.
 pub(crate) const STATEMENTS: usize = 64;
 /// The size of the log, in pages of 4 KiB, at which SQLite copies the log into the database within a commit.
-/// Usually, `wal_copier.rs` copies it earlier.
+/// Usually, `wal_checkpointer.rs` copies it earlier.
 const CHECKPOINT_PAGES: i64 = 16_384;
 /// The size to which SQLite truncates the log file after a checkpoint, in bytes.
 const MAX_LOG_BYTES: i64 = 64 * 1024 * 1024;

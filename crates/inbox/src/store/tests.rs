@@ -16,7 +16,7 @@ use crate::store::sql::Dialect;
 use crate::submission::Status;
 use crate::submission::Submission;
 use crate::submission::delivery::{ChannelTarget, DeliveryState};
-use crate::submission::outcome::Outcome;
+use crate::submission::delivery_outcome::Outcome;
 use crate::submission::schedule::NextStep;
 use crate::testing::fixture::*;
 use crate::testing::fresh::Fresh;

@@ -15,7 +15,7 @@ use super::keyed_hash::Secret;
 use super::sql::intake::{Accepting, UnresolvedCommit};
 use super::sql::transaction::Change;
 use super::sqlite::files::create_folder;
-use super::sqlite::wal_copier::Copier;
+use super::sqlite::wal_checkpointer::Copier;
 use super::write_queue::{WriteQueue, answer_callers};
 use super::{postgres, sqlite};
 use frontdesk_process::panics;

@@ -58,7 +58,7 @@ impl AttemptEnd {
 pub struct AttemptEnd {
     pub at: Timestamp,
     /// Whether the receiver accepted the submission. `None` if that is not known: see
-    /// [`Cause::Uncertain`](crate::submission::outcome::Cause::Uncertain).
+    /// [`Cause::Uncertain`](crate::submission::delivery_outcome::Cause::Uncertain).
     pub delivered: Option<bool>,
     /// The receiver's reply or the error.
     pub answer: String,

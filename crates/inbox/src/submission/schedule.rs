@@ -6,7 +6,7 @@ use std::time::Duration;
 use jiff::Timestamp;
 use uuid::Uuid;
 
-use super::outcome::{Cause, Outcome};
+use super::delivery_outcome::{Cause, Outcome};
 
 const MINUTE: u64 = 60;
 const HOUR: u64 = 60 * MINUTE;

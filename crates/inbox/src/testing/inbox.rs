@@ -6,7 +6,7 @@ use std::time::Duration;
 use jiff::Timestamp;
 use uuid::Uuid;
 
-use crate::intake::batch::{self, BatchConfig, Processed, Screener};
+use crate::intake::batch_processing::{self, BatchConfig, Processed, Screener};
 use crate::intake::{Arrival, Intake, IntakeOptions};
 use crate::store::keyed_hash::Secret;
 use crate::store::sql::Sql;
@@ -15,7 +15,7 @@ use crate::store::{Accepted, DatabaseUrl, Store, StoreError, StoreOptions};
 use crate::submission::delivery::{
     Candidates, ChannelTarget, ClaimRequest, Claims, DueDelivery, Lease, Route, SUSPICIOUS_RANK,
 };
-use crate::submission::outcome::Outcome;
+use crate::submission::delivery_outcome::Outcome;
 use crate::submission::schedule::NextStep;
 
 /// The options of a store and its intake.
@@ -171,5 +171,5 @@ pub(crate) fn process(
     most: usize,
     ids: RangeInclusive<Uuid>,
 ) -> Result<Option<Processed>, StoreError> {
-    batch::process(&transaction(sql), || options.batch_config(), screener, most, &ids)
+    batch_processing::process(&transaction(sql), || options.batch_config(), screener, most, &ids)
 }

@@ -7,7 +7,7 @@ use uuid::Uuid;
 
 use super::inbox::{self, Options};
 use crate::intake::Arrival;
-use crate::intake::batch::Screener;
+use crate::intake::batch_processing::Screener;
 use crate::store::ids::Ids;
 use crate::store::keyed_hash::Secret;
 use crate::store::sql::form_definition::StoredDefinitions;

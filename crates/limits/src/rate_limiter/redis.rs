@@ -1,8 +1,8 @@
 //! Calls the script in Redis, with a timeout and a circuit breaker, and reconnects after failures.
 //!
 //! A dedicated thread connects, loads the script, and probes the connection once a second. All threads can
-//! share that connection; a thread that calls often gets its own (`local_pool.rs`). Concurrent calls on one
-//! connection are sent in one write.
+//! share that connection; a thread that calls often gets its own (`redis_connection_pool.rs`). Concurrent
+//! calls on one connection are sent in one write.
 //!
 //! A call waits for at most [`RedisOptions::timeout`]. After several consecutive timeouts, or after any other
 //! failure, the breaker opens: calls do not wait for Redis until a probe of a new connection has succeeded.
@@ -22,7 +22,7 @@ use tokio::sync::watch;
 use tokio::time::error::Elapsed;
 use tokio::time::timeout;
 
-use super::local_pool::LocalPool;
+use super::redis_connection_pool::LocalPool;
 use super::redis_options::{CONNECT_TIMEOUT, RedisOptions};
 use super::script::{self, Keys, Operation, Request, SCRIPT};
 use crate::rule::{LimitRule, ScriptReply};

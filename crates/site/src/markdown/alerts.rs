@@ -7,7 +7,7 @@ use comrak::options::{Options, Parse};
 use crate::words::WordList;
 use frontdesk_forms::text::escape_html;
 use frontdesk_markdown::parser_options;
-use frontdesk_markdown::source::SourceText;
+use frontdesk_markdown::source_text::SourceText;
 
 /// The marker of each kind of alert, its type, and the name of the word for its default title.
 const KINDS: [(&str, AlertType, &str); 5] = [

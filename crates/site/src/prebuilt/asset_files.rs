@@ -6,11 +6,11 @@ use std::sync::Arc;
 use http::header::CONTENT_SECURITY_POLICY;
 use http::{HeaderName, HeaderValue};
 
-use super::headers::html_headers;
 use super::html_pages::Fragment;
+use super::page_headers::html_headers;
 use crate::file::{Cache, File, cors_header};
 use crate::header_rules::with_headers;
-use crate::rules::build_policy::file_policy;
+use crate::rules::content_security_policy::file_policy;
 use crate::rules::{HeaderRule, RuleList, removes_header};
 use crate::site_files::BuildFile;
 use frontdesk_publish::is_fingerprinted;

@@ -10,13 +10,13 @@ use frontdesk_process::panics::Panic;
 use memchr::memchr_iter;
 use serde::{Deserialize, Serialize};
 
-use super::form_controls::{ShownForm, read_forms};
+use super::form_control_check::{ShownForm, read_forms};
 use super::forms::FormTexts;
 use super::html_pages::HtmlPage;
 use crate::fault::Fault;
-use crate::link::is_local_file;
+use crate::link_resolution::is_local_file;
 use crate::options::BuildOptions;
-use crate::rules::build_policy::content_security_policy;
+use crate::rules::content_security_policy::content_security_policy;
 
 /// Identifies the code that converts pages, and the versions of its libraries: a conversion by other code may
 /// differ.

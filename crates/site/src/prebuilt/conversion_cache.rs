@@ -15,7 +15,7 @@ use blake3::Hash;
 use bytes::{Buf as _, Bytes};
 
 use super::conversion::{Conversion, Facts};
-use frontdesk_process::cache_folder::{
+use frontdesk_process::cache_files::{
     begins_with_hash, build_cache_file, parse_cache_file, remove_files, write_file,
 };
 use frontdesk_process::page_spill::PageSpill;

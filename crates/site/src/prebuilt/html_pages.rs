@@ -5,11 +5,11 @@ use std::collections::HashSet;
 
 use frontdesk_convert::{Embedded, attributes, decode_html, is_fragment};
 
-use super::extensions::LinkSpellings;
+use super::html_extensions::LinkSpellings;
 use crate::fault::Fault;
 use crate::options::{BuildOptions, PagesOptions};
 use crate::path::encode;
-use crate::rules::build_policy::content_security_policy;
+use crate::rules::content_security_policy::content_security_policy;
 use crate::rules::page_paths::{is_shell, page_path};
 use crate::site_files::BuildFile;
 use frontdesk_forms::FormSet;

@@ -6,7 +6,7 @@ use super::*;
 use frontdesk_inbox::store::Filter;
 use frontdesk_inbox::submission::Submission;
 use frontdesk_inbox::submission::delivery::{Capacity, ChannelTarget, ClaimRequest, DeliveryState, Route};
-use frontdesk_inbox::submission::outcome::{Cause, Outcome};
+use frontdesk_inbox::submission::delivery_outcome::{Cause, Outcome};
 use frontdesk_inbox::submission::schedule::NextStep;
 
 #[test]

@@ -1,7 +1,7 @@
 //! The files that a page needs exist.
 
-use crate::group::Group;
 use crate::rule::{Findings, Fix, Platform, Rule, Severity};
+use crate::rule_group::Group;
 use crate::survey::Survey;
 use crate::survey::basics::AssetKind;
 

@@ -3,8 +3,8 @@
 use encoding_rs::Encoding;
 use frontdesk_convert::declared_encoding;
 
-use crate::group::Group;
 use crate::rule::{Findings, Fix, Platform, Rule, Severity};
+use crate::rule_group::Group;
 use crate::survey::Survey;
 
 pub(super) static RULE: Rule = Rule {

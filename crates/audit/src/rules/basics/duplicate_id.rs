@@ -5,8 +5,8 @@ use std::collections::HashSet;
 use frontdesk_convert::HtmlElement;
 
 use super::shared::tag;
-use crate::group::Group;
 use crate::rule::{Findings, Fix, Platform, Rule, Severity};
+use crate::rule_group::Group;
 use crate::survey::Survey;
 
 pub(super) static RULE: Rule = Rule {

@@ -1,8 +1,8 @@
 //! Headings skip no level.
 
 use super::shared::{excerpt, is_hidden};
-use crate::group::Group;
 use crate::rule::{Findings, Fix, Platform, Rule, Severity};
+use crate::rule_group::Group;
 use crate::survey::Survey;
 
 pub(super) static RULE: Rule = Rule {

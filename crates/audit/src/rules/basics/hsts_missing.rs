@@ -2,8 +2,8 @@
 
 use http::header::STRICT_TRANSPORT_SECURITY;
 
-use crate::group::Group;
 use crate::rule::{Findings, Fix, Platform, Rule, Severity};
+use crate::rule_group::Group;
 use crate::survey::Survey;
 
 pub(super) static RULE: Rule = Rule {

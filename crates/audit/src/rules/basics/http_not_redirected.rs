@@ -1,8 +1,8 @@
 //! `http` redirects to the same page over `https`.
 
 use crate::client::redirect_target;
-use crate::group::Group;
 use crate::rule::{Findings, Fix, Platform, Rule, Severity};
+use crate::rule_group::Group;
 use crate::survey::Survey;
 
 pub(super) static RULE: Rule = Rule {

@@ -3,9 +3,9 @@
 use frontdesk_convert::HtmlElement;
 
 use super::shared::{is_hidden, is_named, report_elements};
-use crate::group::Group;
 use crate::page::Page;
 use crate::rule::{Findings, Fix, Platform, Rule, Severity};
+use crate::rule_group::Group;
 use crate::survey::Survey;
 
 pub(super) static RULE: Rule = Rule {

@@ -1,8 +1,8 @@
 //! Pages mark their main content.
 
 use super::shared::report_lacking;
-use crate::group::Group;
 use crate::rule::{Findings, Fix, Platform, Rule, Severity};
+use crate::rule_group::Group;
 use crate::survey::Survey;
 
 pub(super) static RULE: Rule = Rule {

@@ -1,8 +1,8 @@
 //! Pages do not redirect or reload by themselves.
 
 use super::shared::tag;
-use crate::group::Group;
 use crate::rule::{Findings, Fix, Platform, Rule, Severity};
+use crate::rule_group::Group;
 use crate::survey::Survey;
 
 pub(super) static RULE: Rule = Rule {

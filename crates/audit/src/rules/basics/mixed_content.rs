@@ -4,11 +4,11 @@ use http::header::CONTENT_SECURITY_POLICY;
 use regex_lite::Regex;
 
 use super::shared::tag;
-use crate::group::Group;
 use crate::rule::{Findings, Fix, Platform, Rule, Severity};
+use crate::rule_group::Group;
 use crate::survey::Survey;
 use crate::survey::basics::SCRIPT;
-use crate::target::is_loopback;
+use crate::target_url::is_loopback;
 
 pub(super) static RULE: Rule = Rule {
     id: "mixed-content",

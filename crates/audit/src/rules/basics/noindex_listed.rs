@@ -3,8 +3,8 @@
 use frontdesk_convert::forbids_index;
 
 use super::shared::excerpt;
-use crate::group::Group;
 use crate::rule::{Findings, Fix, Platform, Rule, Severity};
+use crate::rule_group::Group;
 use crate::survey::Survey;
 
 pub(super) static RULE: Rule = Rule {

@@ -5,8 +5,8 @@ use http::{Method, header};
 use crate::client_profiles::{CHROME, CLAUDE_CODE, WebClient};
 use crate::exchange::Exchange;
 use crate::exchange::FRESH_QUERY;
-use crate::group::Group;
 use crate::rule::{Findings, Fix, Platform, Rule, Severity};
+use crate::rule_group::Group;
 use crate::survey::Survey;
 
 pub(super) static RULE: Rule = Rule {

@@ -3,8 +3,8 @@
 use frontdesk_convert::HtmlElement;
 
 use super::shared::report_lacking;
-use crate::group::Group;
 use crate::rule::{Findings, Fix, Platform, Rule, Severity};
+use crate::rule_group::Group;
 use crate::survey::Survey;
 
 pub(super) static RULE: Rule = Rule {

@@ -1,8 +1,8 @@
 //! Pages fit the screens of phones.
 
 use super::shared::{has_value, report_lacking};
-use crate::group::Group;
 use crate::rule::{Findings, Fix, Platform, Rule, Severity};
+use crate::rule_group::Group;
 use crate::survey::Survey;
 
 pub(super) static RULE: Rule = Rule {

@@ -1,8 +1,8 @@
 //! Caches do not serve pages that are older than their lifetime.
 
 use crate::cache_status::{age, has_own_lifetime};
-use crate::group::Group;
 use crate::rule::{Findings, Fix, Platform, Rule, Severity};
+use crate::rule_group::Group;
 use crate::survey::Survey;
 
 pub(super) static RULE: Rule = Rule {

@@ -4,9 +4,9 @@ use super::misserved::wanted;
 use super::shared::KEY_FIXES;
 use crate::cache_status::{BUNNY, CLOUDFLARE, CLOUDFRONT, CacheOutcome, cache_evidence, cache_statuses};
 use crate::exchange::{Exchange, Representation};
-use crate::group::Group;
 use crate::page::representation_of_page;
 use crate::rule::{Findings, Rule, Severity};
+use crate::rule_group::Group;
 use crate::survey::Survey;
 
 pub(super) static RULE: Rule = Rule {

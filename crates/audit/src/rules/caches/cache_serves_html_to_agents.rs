@@ -3,8 +3,8 @@
 use super::misserved;
 use super::shared::KEY_FIXES;
 use crate::exchange::Representation;
-use crate::group::Group;
 use crate::rule::{Findings, Rule, Severity};
+use crate::rule_group::Group;
 use crate::survey::Survey;
 
 pub(super) static RULE: Rule = Rule {

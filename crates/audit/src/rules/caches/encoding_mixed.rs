@@ -2,8 +2,8 @@
 
 use crate::cache_status::cache_evidence;
 use crate::exchange::{Exchange, Response};
-use crate::group::Group;
 use crate::rule::{Findings, Fix, Platform, Rule, Severity};
+use crate::rule_group::Group;
 use crate::survey::Survey;
 
 pub(super) static RULE: Rule = Rule {

@@ -1,8 +1,8 @@
 //! A 304 repeats the `ETag`.
 
 use super::shared::{entity_tag, not_modified};
-use crate::group::Group;
 use crate::rule::{Findings, Fix, Platform, Rule, Severity};
+use crate::rule_group::Group;
 use crate::survey::Survey;
 
 pub(super) static RULE: Rule = Rule {

@@ -2,8 +2,8 @@
 
 use super::etag_invalid::is_entity_tag;
 use super::shared::ETAG_FIXES;
-use crate::group::Group;
 use crate::rule::{Findings, Rule, Severity};
+use crate::rule_group::Group;
 use crate::survey::Survey;
 
 pub(super) static RULE: Rule = Rule {

@@ -1,8 +1,8 @@
 //! HTML and Markdown have different validators.
 
 use super::shared::{ETAG_FIXES, entity_tag, negotiated_pages, not_modified};
-use crate::group::Group;
 use crate::rule::{Findings, Rule, Severity};
+use crate::rule_group::Group;
 use crate::survey::Survey;
 
 pub(super) static RULE: Rule = Rule {

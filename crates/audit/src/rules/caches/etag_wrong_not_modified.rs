@@ -1,8 +1,8 @@
 //! The `ETag` of the HTML does not validate the Markdown.
 
 use super::shared::ETAG_FIXES;
-use crate::group::Group;
 use crate::rule::{Findings, Rule, Severity};
+use crate::rule_group::Group;
 use crate::survey::Survey;
 
 pub(super) static RULE: Rule = Rule {

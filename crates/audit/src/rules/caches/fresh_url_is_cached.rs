@@ -2,8 +2,8 @@
 
 use crate::cache_status::{NEXTJS, VERCEL, cache_evidence, cache_statuses};
 use crate::exchange::Response;
-use crate::group::Group;
 use crate::rule::{Findings, Fix, Platform, Rule, Severity};
+use crate::rule_group::Group;
 use crate::survey::Survey;
 
 pub(super) static RULE: Rule = Rule {

@@ -3,9 +3,9 @@
 use std::sync::Arc;
 
 use crate::exchange::{Exchange, Representation};
-use crate::group::Group;
 use crate::page::representation_of_page;
 use crate::rule::{Findings, Fix, Platform, Rule, Severity};
+use crate::rule_group::Group;
 use crate::survey::Survey;
 
 pub(super) static RULE: Rule = Rule {

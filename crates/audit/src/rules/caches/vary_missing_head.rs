@@ -1,8 +1,8 @@
 //! HEAD has the `Vary` of GET.
 
 use super::shared::{VARY_FIXES, vary_of};
-use crate::group::Group;
 use crate::rule::{Findings, Rule, Severity};
+use crate::rule_group::Group;
 use crate::survey::Survey;
 
 pub(super) static RULE: Rule = Rule {

@@ -7,10 +7,10 @@ use http::header;
 use super::shared::report_without;
 use crate::client::redirect_target;
 use crate::exchange::Exchange;
-use crate::group::Group;
 use crate::language::{lang_of, other_languages, primary_subtag};
 use crate::page::Page;
 use crate::rule::{Findings, Fix, Platform, Rule, Severity};
+use crate::rule_group::Group;
 use crate::survey::Survey;
 
 pub(super) static RULE: Rule = Rule {

@@ -1,8 +1,8 @@
 //! A 406 says in `Vary` that it depends on `Accept`.
 
 use super::shared::{VARY_FIXES, report_without_vary};
-use crate::group::Group;
 use crate::rule::{Findings, Rule, Severity};
+use crate::rule_group::Group;
 use crate::survey::Survey;
 
 pub(super) static RULE: Rule = Rule {

@@ -2,8 +2,8 @@
 
 use super::shared::{VARY_FIXES, report_without_vary};
 use crate::exchange::{Exchange, Representation, Response};
-use crate::group::Group;
 use crate::rule::{Findings, Rule, Severity};
+use crate::rule_group::Group;
 use crate::survey::Survey;
 
 pub(super) static RULE: Rule = Rule {

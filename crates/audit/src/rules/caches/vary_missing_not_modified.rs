@@ -1,8 +1,8 @@
 //! A 304 repeats the `Vary` of the 200.
 
 use super::shared::{VARY_FIXES, not_modified, vary_of};
-use crate::group::Group;
 use crate::rule::{Findings, Rule, Severity};
+use crate::rule_group::Group;
 use crate::survey::Survey;
 
 pub(super) static RULE: Rule = Rule {

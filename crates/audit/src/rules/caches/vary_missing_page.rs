@@ -1,8 +1,8 @@
 //! Pages that exist in two representations say so in `Vary`.
 
 use super::shared::{VARY_FIXES, kind, negotiated_pages, severity_without_vary, vary_of};
-use crate::group::Group;
 use crate::rule::{Findings, Rule, Severity};
+use crate::rule_group::Group;
 use crate::survey::Survey;
 
 pub(super) static RULE: Rule = Rule {

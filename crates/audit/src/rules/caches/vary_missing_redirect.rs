@@ -5,9 +5,9 @@ use std::sync::Arc;
 
 use crate::client::redirect_target;
 use crate::exchange::{Exchange, Representation, without_fresh_queries};
-use crate::group::Group;
 use crate::page::representation_of_page;
 use crate::rule::{Findings, Rule, Severity};
+use crate::rule_group::Group;
 use crate::survey::Survey;
 
 pub(super) static RULE: Rule = Rule {

@@ -1,8 +1,8 @@
 //! Each `Content-Signal` can be read.
 
 use super::shared::check_statements;
-use crate::group::Group;
 use crate::rule::{Findings, Fix, Platform, Rule, Severity};
+use crate::rule_group::Group;
 use crate::survey::Survey;
 use crate::usage_preferences::Syntax;
 

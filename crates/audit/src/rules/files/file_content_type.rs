@@ -4,8 +4,8 @@ use std::sync::Arc;
 
 use super::shared::existing;
 use crate::exchange::{Exchange, Response};
-use crate::group::Group;
 use crate::rule::{Findings, Fix, Platform, Rule, Severity};
+use crate::rule_group::Group;
 use crate::survey::Survey;
 
 pub(super) static RULE: Rule = Rule {

@@ -6,8 +6,8 @@ use frontdesk_convert::Url;
 
 use super::shared::NO_FALLBACK;
 use crate::exchange::{Exchange, Response};
-use crate::group::Group;
 use crate::rule::{Findings, Rule, Severity};
+use crate::rule_group::Group;
 use crate::survey::Survey;
 use crate::survey::files::OpenApiSource;
 

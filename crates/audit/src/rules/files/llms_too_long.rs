@@ -1,8 +1,8 @@
 //! `llms.txt` fits into the context of an agent.
 
 use super::shared::existing;
-use crate::group::Group;
 use crate::rule::{Findings, Fix, Platform, Rule, Severity};
+use crate::rule_group::Group;
 use crate::survey::Survey;
 
 pub(super) static RULE: Rule = Rule {

@@ -7,9 +7,9 @@ use serde_json::Value;
 
 use super::shared::{MAX_FINDINGS, existing};
 use crate::exchange::Exchange;
-use crate::group::Group;
 use crate::openapi::OpenApi;
 use crate::rule::{Findings, Fix, Platform, Rule, Severity};
+use crate::rule_group::Group;
 use crate::survey::Survey;
 use crate::survey::files::OpenApiSource;
 

@@ -4,8 +4,8 @@ use frontdesk_convert::Url;
 use serde_json::Value;
 
 use super::shared::MAX_FINDINGS;
-use crate::group::Group;
 use crate::rule::{Findings, Fix, Platform, Rule, Severity};
+use crate::rule_group::Group;
 use crate::survey::Survey;
 
 pub(super) static RULE: Rule = Rule {

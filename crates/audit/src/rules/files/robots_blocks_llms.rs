@@ -2,8 +2,8 @@
 
 use frontdesk_convert::Url;
 
-use crate::group::Group;
 use crate::rule::{Findings, Fix, Platform, Rule, Severity};
+use crate::rule_group::Group;
 use crate::survey::Survey;
 use crate::survey::first_requests::text_of;
 

@@ -2,8 +2,8 @@
 
 use super::shared::NO_FALLBACK;
 use crate::exchange::Response;
-use crate::group::Group;
 use crate::rule::{Findings, Rule, Severity};
+use crate::rule_group::Group;
 use crate::survey::Survey;
 
 pub(super) static RULE: Rule = Rule {

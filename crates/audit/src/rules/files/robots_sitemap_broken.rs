@@ -1,7 +1,7 @@
 //! The sitemaps that `robots.txt` names exist.
 
-use crate::group::Group;
 use crate::rule::{Findings, Fix, Platform, Rule, Severity};
+use crate::rule_group::Group;
 use crate::survey::Survey;
 
 pub(super) static RULE: Rule = Rule {

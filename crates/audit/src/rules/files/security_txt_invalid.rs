@@ -5,8 +5,8 @@ use jiff::Timestamp;
 
 use super::shared::{MAX_FINDINGS, security_fields};
 use crate::exchange::Response;
-use crate::group::Group;
 use crate::rule::{Findings, Fix, Platform, Rule, Severity};
+use crate::rule_group::Group;
 use crate::survey::Survey;
 
 pub(super) static RULE: Rule = Rule {

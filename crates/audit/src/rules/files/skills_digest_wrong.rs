@@ -3,8 +3,8 @@
 use aws_lc_rs::digest::{SHA256, digest};
 
 use super::shared::existing;
-use crate::group::Group;
 use crate::rule::{Findings, Fix, Platform, Rule, Severity};
+use crate::rule_group::Group;
 use crate::survey::Survey;
 
 pub(super) static RULE: Rule = Rule {

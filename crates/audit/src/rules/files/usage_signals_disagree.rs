@@ -1,7 +1,7 @@
 //! Statements about the use of a page do not contradict each other.
 
-use crate::group::Group;
 use crate::rule::{Findings, Fix, Platform, Rule, Severity};
+use crate::rule_group::Group;
 use crate::survey::Survey;
 use crate::usage_preferences::{Statement, Syntax, Use, header_statements, robots_statements};
 

@@ -4,9 +4,9 @@ use serde_json::Value;
 
 use super::shared::{name, refusals};
 use crate::exchange::Response;
-use crate::group::Group;
 use crate::openapi::{OpenApi, is_json};
 use crate::rule::{Findings, Fix, Platform, Rule, Severity};
+use crate::rule_group::Group;
 use crate::survey::Survey;
 use crate::survey::forms::TestedOperation;
 

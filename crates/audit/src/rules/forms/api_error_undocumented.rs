@@ -1,8 +1,8 @@
 //! The statuses of errors are documented.
 
 use super::shared::{name, refusals};
-use crate::group::Group;
 use crate::rule::{Findings, Fix, Platform, Rule, Severity};
+use crate::rule_group::Group;
 use crate::survey::Survey;
 
 pub(super) static RULE: Rule = Rule {

@@ -3,9 +3,9 @@
 use serde_json::Value;
 
 use crate::exchange::Response;
-use crate::group::Group;
 use crate::openapi::is_json;
 use crate::rule::{Findings, Fix, Platform, Rule, Severity};
+use crate::rule_group::Group;
 use crate::survey::Survey;
 use crate::survey::forms::DescribedResponses;
 

@@ -1,8 +1,8 @@
 //! Invalid submissions are refused.
 
 use super::shared::report_accepted;
-use crate::group::Group;
 use crate::rule::{Findings, Fix, Platform, Rule, Severity};
+use crate::rule_group::Group;
 use crate::survey::Survey;
 
 pub(super) static RULE: Rule = Rule {

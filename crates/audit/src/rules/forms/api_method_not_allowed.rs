@@ -7,9 +7,9 @@ use http::StatusCode;
 use http::header::ALLOW;
 
 use crate::exchange::Exchange;
-use crate::group::Group;
 use crate::page::Page;
 use crate::rule::{Findings, Fix, Platform, Rule, Severity};
+use crate::rule_group::Group;
 use crate::survey::Survey;
 
 pub(super) static RULE: Rule = Rule {

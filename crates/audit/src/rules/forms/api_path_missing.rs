@@ -1,8 +1,8 @@
 //! Each documented operation exists.
 
 use super::shared::{name, redirect_that_loses_body, refusals};
-use crate::group::Group;
 use crate::rule::{Findings, Fix, Platform, Rule, Severity};
+use crate::rule_group::Group;
 use crate::survey::Survey;
 
 pub(super) static RULE: Rule = Rule {

@@ -1,8 +1,8 @@
 //! Forms work without scripts.
 
 use super::shared::{MAX_FORMS, is_address, personal_forms};
-use crate::group::Group;
 use crate::rule::{Findings, Fix, Platform, Rule, Severity};
+use crate::rule_group::Group;
 use crate::survey::Survey;
 
 pub(super) static RULE: Rule = Rule {

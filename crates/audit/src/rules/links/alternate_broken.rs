@@ -1,8 +1,8 @@
 //! The declared Markdown of a page exists.
 
 use crate::declared_markdown::declared_twin;
-use crate::group::Group;
 use crate::rule::{Findings, Fix, Platform, Rule, Severity};
+use crate::rule_group::Group;
 use crate::survey::Survey;
 
 pub(super) static RULE: Rule = Rule {

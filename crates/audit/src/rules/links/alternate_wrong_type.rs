@@ -2,8 +2,8 @@
 
 use crate::declared_markdown::declared_twin;
 use crate::exchange::{Representation, is_almost_markdown};
-use crate::group::Group;
 use crate::rule::{Findings, Fix, Platform, Rule, Severity};
+use crate::rule_group::Group;
 use crate::survey::Survey;
 
 pub(super) static RULE: Rule = Rule {

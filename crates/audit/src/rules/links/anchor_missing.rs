@@ -6,9 +6,9 @@ use std::collections::HashSet;
 use frontdesk_convert::Selector;
 use percent_encoding::{AsciiSet, CONTROLS, percent_decode_str, utf8_percent_encode};
 
-use crate::group::Group;
 use crate::page::Page;
 use crate::rule::{Findings, Fix, Platform, Rule, Severity};
+use crate::rule_group::Group;
 use crate::survey::Survey;
 
 pub(super) static RULE: Rule = Rule {

@@ -3,8 +3,8 @@
 use frontdesk_convert::Url;
 
 use super::production_host::production_host;
-use crate::group::Group;
 use crate::rule::{Findings, Fix, Platform, Rule, Severity};
+use crate::rule_group::Group;
 use crate::survey::Survey;
 use crate::survey::links::canonical;
 

@@ -1,8 +1,8 @@
 //! The canonical URL of a page is not its Markdown.
 
 use crate::exchange::Representation;
-use crate::group::Group;
 use crate::rule::{Findings, Fix, Platform, Rule, Severity};
+use crate::rule_group::Group;
 use crate::survey::Survey;
 use crate::survey::links::canonical;
 

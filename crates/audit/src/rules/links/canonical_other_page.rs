@@ -6,10 +6,10 @@ use frontdesk_convert::Url;
 use http::header::LINK;
 
 use crate::exchange::Exchange;
-use crate::group::Group;
 use crate::link_header::parse_link_header;
 use crate::page::Page;
 use crate::rule::{Findings, Fix, Platform, Rule, Severity};
+use crate::rule_group::Group;
 use crate::survey::Survey;
 use crate::survey::links::canonical;
 use crate::words::{PhraseSet, words};

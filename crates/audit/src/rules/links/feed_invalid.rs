@@ -1,8 +1,8 @@
 //! The feed that a page declares is a feed.
 
 use crate::exchange::Response;
-use crate::group::Group;
 use crate::rule::{Findings, Fix, Platform, Rule, Severity};
+use crate::rule_group::Group;
 use crate::survey::Survey;
 use crate::xml;
 

@@ -1,8 +1,8 @@
 //! The declared versions in other languages exist.
 
 use super::shared::report_broken;
-use crate::group::Group;
 use crate::rule::{Findings, Fix, Platform, Rule, Severity};
+use crate::rule_group::Group;
 use crate::survey::Survey;
 
 pub(super) static RULE: Rule = Rule {

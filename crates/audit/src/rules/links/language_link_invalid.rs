@@ -1,8 +1,8 @@
 //! The languages of declared versions are language tags.
 
-use crate::group::Group;
 use crate::language::languages;
 use crate::rule::{Findings, Fix, Platform, Rule, Severity};
+use crate::rule_group::Group;
 use crate::rules::basics::is_language_tag;
 use crate::survey::Survey;
 

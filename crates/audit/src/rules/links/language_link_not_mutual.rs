@@ -1,9 +1,9 @@
 //! Versions in other languages link back.
 
-use crate::group::Group;
 use crate::language::languages;
 use crate::page::Page;
 use crate::rule::{Findings, Fix, Platform, Rule, Severity};
+use crate::rule_group::Group;
 use crate::survey::Survey;
 
 pub(super) static RULE: Rule = Rule {

@@ -1,9 +1,9 @@
 //! Declared versions in other languages are in that language.
 
-use crate::group::Group;
 use crate::language::{lang_of, languages, primary_subtag};
 use crate::page::Page;
 use crate::rule::{Findings, Fix, Platform, Rule, Severity};
+use crate::rule_group::Group;
 use crate::rules::basics::is_language_tag;
 use crate::survey::Survey;
 

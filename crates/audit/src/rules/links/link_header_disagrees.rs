@@ -4,8 +4,8 @@ use frontdesk_convert::Url;
 
 use super::production_host::production_host;
 use crate::declared_markdown::{declared_in_field, declared_in_head};
-use crate::group::Group;
 use crate::rule::{Findings, Fix, Platform, Rule, Severity};
+use crate::rule_group::Group;
 use crate::survey::Survey;
 
 pub(super) static RULE: Rule = Rule {

@@ -2,9 +2,9 @@
 
 use http::header;
 
-use crate::group::Group;
 use crate::link_header::parse_link_header;
 use crate::rule::{Findings, Fix, Platform, Rule, Severity};
+use crate::rule_group::Group;
 use crate::survey::Survey;
 
 pub(super) static RULE: Rule = Rule {

@@ -1,9 +1,9 @@
 //! llms.txt has its form: a title, and lists of links.
 
 use super::list_texts::llms_text;
-use crate::group::Group;
 use crate::markdown::{BlockKind, MarkdownPage};
 use crate::rule::{Findings, Fix, Platform, Rule, Severity};
+use crate::rule_group::Group;
 use crate::survey::Survey;
 
 pub(super) static RULE: Rule = Rule {

@@ -1,8 +1,8 @@
 //! The links of `llms.txt` lead to Markdown, if the site has any.
 
 use crate::exchange::{Representation, Response};
-use crate::group::Group;
 use crate::rule::{Findings, Fix, Platform, Rule, Severity};
+use crate::rule_group::Group;
 use crate::survey::Survey;
 use crate::survey::links::FollowedLink;
 

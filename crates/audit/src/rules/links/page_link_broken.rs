@@ -1,8 +1,8 @@
 //! The links in the content of pages lead to pages.
 
 use super::shared::report_broken;
-use crate::group::Group;
 use crate::rule::{Findings, Fix, Platform, Rule, Severity};
+use crate::rule_group::Group;
 use crate::survey::Survey;
 
 pub(super) static RULE: Rule = Rule {

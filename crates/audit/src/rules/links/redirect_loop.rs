@@ -3,8 +3,8 @@
 use std::collections::HashSet;
 
 use crate::client::redirect_target;
-use crate::group::Group;
 use crate::rule::{Findings, Fix, Platform, Rule, Severity};
+use crate::rule_group::Group;
 use crate::survey::Survey;
 use crate::survey::links::FollowedLink;
 

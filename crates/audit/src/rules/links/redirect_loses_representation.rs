@@ -5,9 +5,9 @@ use std::sync::Arc;
 use crate::client::redirect_target;
 use crate::declared_markdown::declared_twin;
 use crate::exchange::{Exchange, Representation};
-use crate::group::Group;
 use crate::page::Page;
 use crate::rule::{Findings, Fix, Platform, Rule, Severity};
+use crate::rule_group::Group;
 use crate::survey::Survey;
 
 pub(super) static RULE: Rule = Rule {

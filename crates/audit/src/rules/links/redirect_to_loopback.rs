@@ -1,10 +1,10 @@
 //! Redirects lead to hosts that clients can reach.
 
 use crate::client::redirect_target;
-use crate::group::Group;
 use crate::rule::{Findings, Fix, Platform, Rule, Severity};
+use crate::rule_group::Group;
 use crate::survey::Survey;
-use crate::target::is_loopback;
+use crate::target_url::is_loopback;
 
 pub(super) static RULE: Rule = Rule {
     id: "redirect-to-loopback",

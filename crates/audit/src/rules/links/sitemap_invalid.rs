@@ -3,8 +3,8 @@
 use frontdesk_convert::Url;
 
 use super::list_texts::sitemap_texts;
-use crate::group::Group;
 use crate::rule::{Findings, Fix, Platform, Rule, Severity};
+use crate::rule_group::Group;
 use crate::survey::Survey;
 use crate::survey::first_requests::sitemap_locations;
 use crate::xml;

@@ -1,8 +1,8 @@
 //! The dates of the sitemap are valid.
 
 use super::list_texts::sitemap_texts;
-use crate::group::Group;
 use crate::rule::{Findings, Fix, Platform, Rule, Severity};
+use crate::rule_group::Group;
 use crate::survey::Survey;
 use crate::xml;
 

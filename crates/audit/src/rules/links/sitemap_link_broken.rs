@@ -1,8 +1,8 @@
 //! The URLs of the sitemap lead to pages.
 
 use super::shared::report_broken;
-use crate::group::Group;
 use crate::rule::{Findings, Fix, Platform, Rule, Severity};
+use crate::rule_group::Group;
 use crate::survey::Survey;
 use crate::survey::first_requests::sitemap_entries;
 use crate::survey::links::FollowedLink;

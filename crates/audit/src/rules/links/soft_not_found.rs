@@ -3,8 +3,8 @@
 use std::sync::Arc;
 
 use crate::exchange::Exchange;
-use crate::group::Group;
 use crate::rule::{Findings, Fix, Platform, Rule, Severity};
+use crate::rule_group::Group;
 use crate::survey::Survey;
 use crate::survey::caches::UNKNOWN_PATH;
 

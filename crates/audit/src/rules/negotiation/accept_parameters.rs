@@ -2,8 +2,8 @@
 
 use super::shared::{PARSE_ACCEPT, accept_of, that_gets};
 use crate::exchange::Representation;
-use crate::group::Group;
 use crate::rule::{Findings, Rule, Severity};
+use crate::rule_group::Group;
 use crate::survey::Survey;
 
 pub(super) static RULE: Rule = Rule {

@@ -1,8 +1,8 @@
 //! A valid `Accept` that permits HTML never gets an error.
 
 use super::shared::{PARSE_ACCEPT, accept_of};
-use crate::group::Group;
 use crate::rule::{Findings, Rule, Severity};
+use crate::rule_group::Group;
 use crate::survey::Survey;
 
 pub(super) static RULE: Rule = Rule {

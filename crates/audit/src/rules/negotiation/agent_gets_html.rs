@@ -4,8 +4,8 @@ use super::shared::{PARSE_ACCEPT, PARSE_ACCEPT_AT_VERCEL, accept_of, gets};
 use crate::cache_status::cache_evidence;
 use crate::client_profiles::CLAUDE_CODE;
 use crate::exchange::Representation;
-use crate::group::Group;
 use crate::rule::{Findings, Rule, Severity};
+use crate::rule_group::Group;
 use crate::survey::Survey;
 
 pub(super) static RULE: Rule = Rule {

@@ -7,8 +7,8 @@ use http::{Method, header};
 use super::shared::{PARSE_ACCEPT, PARSE_ACCEPT_AT_VERCEL, accept_of, gets};
 use crate::client_profiles::{CHROME, CODEX};
 use crate::exchange::{Exchange, Representation};
-use crate::group::Group;
 use crate::rule::{Findings, Rule, Severity};
+use crate::rule_group::Group;
 use crate::survey::Survey;
 
 pub(super) static RULE: Rule = Rule {

@@ -4,8 +4,8 @@ use encoding_rs::Encoding;
 use frontdesk_convert::declared_encoding;
 
 use super::shared::texts;
-use crate::group::Group;
 use crate::rule::{Findings, Fix, Platform, Rule, Severity};
+use crate::rule_group::Group;
 use crate::survey::Survey;
 
 pub(super) static RULE: Rule = Rule {

@@ -2,8 +2,8 @@
 
 use super::shared::texts;
 use crate::exchange::{Representation, Response};
-use crate::group::Group;
 use crate::rule::{Findings, Fix, Platform, Rule, Severity};
+use crate::rule_group::Group;
 use crate::survey::Survey;
 
 pub(super) static RULE: Rule = Rule {

@@ -8,8 +8,8 @@ use http::header::{ACCEPT, CONTENT_LENGTH, ETAG};
 use crate::cache_status::cache_evidence;
 use crate::client_profiles::CHROME;
 use crate::exchange::{Exchange, Representation, Response};
-use crate::group::Group;
 use crate::rule::{Findings, Fix, Platform, Rule, Severity};
+use crate::rule_group::Group;
 use crate::survey::Survey;
 
 pub(super) static RULE: Rule = Rule {

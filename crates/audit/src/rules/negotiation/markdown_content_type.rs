@@ -4,8 +4,8 @@ use std::sync::Arc;
 
 use super::shared::texts;
 use crate::exchange::{Representation, is_almost_markdown};
-use crate::group::Group;
 use crate::rule::{Findings, Fix, Platform, Rule, Severity};
+use crate::rule_group::Group;
 use crate::survey::Survey;
 
 pub(super) static RULE: Rule = Rule {

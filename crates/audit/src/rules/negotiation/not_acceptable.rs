@@ -1,8 +1,8 @@
 //! A client that accepts neither HTML nor Markdown gets 406 or the HTML.
 
 use crate::exchange::Representation;
-use crate::group::Group;
 use crate::rule::{Findings, Fix, Platform, Rule, Severity};
+use crate::rule_group::Group;
 use crate::survey::Survey;
 
 pub(super) static RULE: Rule = Rule {

@@ -1,8 +1,8 @@
 //! Agents get errors in the format that they read.
 
 use crate::exchange::Representation;
-use crate::group::Group;
 use crate::rule::{Findings, Fix, Platform, Rule, Severity};
+use crate::rule_group::Group;
 use crate::survey::Survey;
 
 pub(super) static RULE: Rule = Rule {

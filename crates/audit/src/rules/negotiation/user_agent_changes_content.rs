@@ -7,8 +7,8 @@ use frontdesk_convert::{Options, convert};
 
 use super::shared::{severity_by_cache, that_gets};
 use crate::exchange::{Exchange, Representation};
-use crate::group::Group;
 use crate::rule::{Findings, Fix, Platform, Rule, Severity};
+use crate::rule_group::Group;
 use crate::survey::Survey;
 
 /// Pages with fewer distinct words are not compared, because scripts probably add their content.

@@ -1,7 +1,7 @@
 //! The server does not refuse agents that `robots.txt` allows.
 
-use crate::group::Group;
 use crate::rule::{Findings, Fix, Platform, Rule, Severity};
+use crate::rule_group::Group;
 use crate::survey::Survey;
 
 pub(super) static RULE: Rule = Rule {

@@ -2,8 +2,8 @@
 
 use super::shared::{gets, severity_by_cache, that_gets};
 use crate::exchange::{Exchange, Representation};
-use crate::group::Group;
 use crate::rule::{Findings, Fix, Platform, Rule, Severity};
+use crate::rule_group::Group;
 use crate::survey::Survey;
 
 pub(super) static RULE: Rule = Rule {

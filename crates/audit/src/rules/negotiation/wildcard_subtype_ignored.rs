@@ -1,8 +1,8 @@
 //! `text/*` includes HTML.
 
 use super::shared::{PARSE_ACCEPT, accept_of};
-use crate::group::Group;
 use crate::rule::{Findings, Rule, Severity};
+use crate::rule_group::Group;
 use crate::survey::Survey;
 
 pub(super) static RULE: Rule = Rule {

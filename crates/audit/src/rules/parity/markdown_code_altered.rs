@@ -3,8 +3,8 @@
 use super::changing_text::OtherResponses;
 use super::code::{Code, LineMatch, lost_indentation};
 use super::comparison::{CONVERT, Comparison};
-use crate::group::Group;
 use crate::rule::{Findings, Fix, Platform, Rule, Severity};
+use crate::rule_group::Group;
 use crate::survey::Survey;
 use crate::words::excerpt;
 

@@ -2,9 +2,9 @@
 
 use super::code::{Code, LineMatch};
 use super::comparison::{CONVERT, Comparison};
-use crate::group::Group;
 use crate::markdown::BlockKind;
 use crate::rule::{Findings, Fix, Platform, Rule, Severity};
+use crate::rule_group::Group;
 use crate::survey::Survey;
 use crate::words::excerpt;
 

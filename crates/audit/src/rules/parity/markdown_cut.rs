@@ -2,8 +2,8 @@
 
 use super::comparison::{CONVERT, cut_block, markdown_of};
 use crate::exchange::MAX_BODY;
-use crate::group::Group;
 use crate::rule::{Findings, Fix, Platform, Rule, Severity};
+use crate::rule_group::Group;
 use crate::survey::Survey;
 use crate::words::excerpt;
 

@@ -1,8 +1,8 @@
 //! The Markdown of a page with text has text.
 
 use super::comparison::{CONVERT, is_empty, markdown_of, unreadable};
-use crate::group::Group;
 use crate::rule::{Findings, Fix, Platform, Rule, Severity};
+use crate::rule_group::Group;
 use crate::survey::Survey;
 
 pub(super) static RULE: Rule = Rule {

@@ -2,10 +2,10 @@
 
 use super::comparison::Comparison;
 use super::comparison::is_prose;
-use crate::group::Group;
 use crate::markdown::BlockKind;
 use crate::page::Page;
 use crate::rule::{Findings, Fix, Platform, Rule, Severity};
+use crate::rule_group::Group;
 use crate::survey::Survey;
 use crate::words::{PhraseSet, excerpt, words};
 

@@ -5,9 +5,9 @@ use std::collections::HashSet;
 use regex_lite::Regex;
 
 use super::comparison::{CONVERT, Comparison};
-use crate::group::Group;
 use crate::markdown::BlockKind;
 use crate::rule::{Findings, Fix, Platform, Rule, Severity};
+use crate::rule_group::Group;
 use crate::survey::Survey;
 
 pub(super) static RULE: Rule = Rule {

@@ -5,10 +5,10 @@ use std::collections::{HashMap, HashSet};
 use frontdesk_convert::HtmlElement;
 
 use super::comparison::{CONVERT, Comparison, has_own_text};
-use crate::group::Group;
 use crate::markdown::{BlockKind, MarkdownPage};
 use crate::page::Page;
 use crate::rule::{Findings, Fix, Platform, Rule, Severity};
+use crate::rule_group::Group;
 use crate::survey::Survey;
 use crate::words::words;
 

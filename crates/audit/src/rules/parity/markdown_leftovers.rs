@@ -1,9 +1,9 @@
 //! The Markdown is free of the syntax of generators.
 
 use super::comparison::{CONVERT, Comparison};
-use crate::group::Group;
 use crate::markdown::BlockKind;
 use crate::rule::{Findings, Fix, Platform, Rule, Severity};
+use crate::rule_group::Group;
 use crate::survey::Survey;
 use crate::words::excerpt;
 

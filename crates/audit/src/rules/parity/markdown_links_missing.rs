@@ -4,9 +4,9 @@ use frontdesk_convert::{HtmlTree, Selector};
 use std::collections::{BTreeSet, HashSet};
 
 use super::comparison::{CONVERT, Comparison, has_own_text};
-use crate::group::Group;
 use crate::markdown::TextBlock;
 use crate::rule::{Findings, Fix, Platform, Rule, Severity};
+use crate::rule_group::Group;
 use crate::survey::Survey;
 use crate::words::words;
 

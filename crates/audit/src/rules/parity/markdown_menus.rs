@@ -1,9 +1,9 @@
 //! The Markdown begins with its content.
 
 use super::comparison::{CONVERT, Comparison, has_own_text};
-use crate::group::Group;
 use crate::markdown::{BlockKind, TextBlock};
 use crate::rule::{Findings, Fix, Platform, Rule, Severity};
+use crate::rule_group::Group;
 use crate::survey::Survey;
 use crate::words::words;
 

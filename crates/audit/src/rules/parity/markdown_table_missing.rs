@@ -3,9 +3,9 @@
 use std::collections::BTreeSet;
 
 use super::comparison::{CONVERT, Comparison};
-use crate::group::Group;
 use crate::markdown::Table;
 use crate::rule::{Findings, Fix, Platform, Rule, Severity};
+use crate::rule_group::Group;
 use crate::survey::Survey;
 use crate::words::{excerpt, words};
 

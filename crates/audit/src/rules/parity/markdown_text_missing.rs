@@ -1,9 +1,9 @@
 //! The Markdown has the text of the HTML.
 
 use super::comparison::{CONVERT, Comparison, PRESENT, is_prose, markdown_of, texts, unreadable};
-use crate::group::Group;
 use crate::markdown::BlockKind;
 use crate::rule::{Findings, Fix, Platform, Rule, Severity};
+use crate::rule_group::Group;
 use crate::survey::Survey;
 use crate::words::{PhraseSet, excerpt, words};
 

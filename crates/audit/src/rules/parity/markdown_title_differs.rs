@@ -1,8 +1,8 @@
 //! The Markdown has the same title as the HTML.
 
 use super::comparison::{CONVERT, Comparison};
-use crate::group::Group;
 use crate::rule::{Findings, Fix, Platform, Rule, Severity};
+use crate::rule_group::Group;
 use crate::survey::Survey;
 use crate::words::words;
 

@@ -1,9 +1,9 @@
 //! The Markdown begins with the title of the page.
 
 use super::comparison::{CONVERT, Comparison};
-use crate::group::Group;
 use crate::markdown::BlockKind;
 use crate::rule::{Findings, Fix, Platform, Rule, Severity};
+use crate::rule_group::Group;
 use crate::survey::Survey;
 
 pub(super) static RULE: Rule = Rule {

@@ -1,9 +1,9 @@
 //! Pages have their text without scripts.
 
 use super::comparison::markdown_of;
-use crate::group::Group;
 use crate::page::Page;
 use crate::rule::{Findings, Fix, Platform, Rule, Severity};
+use crate::rule_group::Group;
 use crate::survey::Survey;
 
 pub(super) static RULE: Rule = Rule {

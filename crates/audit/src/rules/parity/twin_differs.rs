@@ -2,9 +2,9 @@
 
 use super::comparison::{CONVERT, PRESENT, is_prose, texts};
 use crate::exchange::Exchange;
-use crate::group::Group;
 use crate::markdown::MarkdownPage;
 use crate::rule::{Findings, Fix, Platform, Rule, Severity};
+use crate::rule_group::Group;
 use crate::survey::Survey;
 use crate::words::{PhraseSet, excerpt, words};
 

@@ -9,7 +9,7 @@ use frontdesk_inbox::store::{Accepted, DatabaseUrl};
 use frontdesk_inbox::submission::delivery::{
     ChannelTarget, ClaimRequest, Claimed, Claims, DailyQuota, Route,
 };
-use frontdesk_inbox::submission::outcome::{Cause, Outcome};
+use frontdesk_inbox::submission::delivery_outcome::{Cause, Outcome};
 use frontdesk_inbox::submission::schedule::{self, NextStep};
 use frontdesk_inbox::testing::fixture::{channels, contact, waitlist};
 use frontdesk_inbox::testing::inbox::Options;

@@ -9,7 +9,7 @@ use std::panic::AssertUnwindSafe;
 use std::time::Duration;
 
 use frontdesk_inbox::submission::delivery::{ChannelTarget, Claimed, DailyQuota, Route};
-use frontdesk_inbox::submission::outcome::{Cause, Outcome};
+use frontdesk_inbox::submission::delivery_outcome::{Cause, Outcome};
 use frontdesk_inbox::submission::schedule;
 use frontdesk_inbox::testing::inbox::Options;
 use frontdesk_inbox::testing::memory::MemoryInbox;

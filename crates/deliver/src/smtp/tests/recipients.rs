@@ -1,7 +1,7 @@
 //! Servers that end the session because of one recipient: the others get the message, once.
 
 use super::*;
-use frontdesk_inbox::submission::outcome::Recipients;
+use frontdesk_inbox::submission::delivery_outcome::Recipients;
 
 const TEAM: &str = "team@example.com";
 const BOSS: &str = "\"the boss\"@[192.0.2.7]";

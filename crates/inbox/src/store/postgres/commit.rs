@@ -11,8 +11,8 @@ use std::time::{Duration, Instant};
 use uuid::Uuid;
 
 use super::connection::{BACKEND, PgConnection};
+use super::connection_registration::{end_registration, remove_expired};
 use super::open_to_write;
-use super::registration::{end_registration, remove_expired};
 use crate::store::error::StoreError;
 use crate::store::ids::Ids;
 use crate::store::keyed_hash::Secret;

@@ -23,12 +23,12 @@ use tokio_postgres::error::Severity;
 use tokio_postgres::types::{FromSql, IsNull, ToSql, Type, to_sql_checked};
 use tokio_postgres::{Client, Error, SimpleQueryMessage, Statement};
 
-use super::registration::Registration;
+use super::connection_registration::Registration;
 use crate::store::database_url::DatabaseUrl;
 use crate::store::error::StoreError;
 use crate::store::sql::{Cell, Dialect, Row, Sql, Value};
 #[cfg(test)]
-use crate::store::test_recorder as recorder;
+use crate::store::test_statement_recorder as recorder;
 use frontdesk_postgres::pooler::{self, Described, FailedPart};
 use frontdesk_postgres::session_settings::{option_settings, set_calls};
 use frontdesk_postgres::{Connected, OnNotification, Server, block_on_with_timeout, connect};

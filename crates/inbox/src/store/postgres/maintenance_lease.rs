@@ -13,7 +13,7 @@ use uuid::Uuid;
 
 use super::BRIEF;
 use super::connection::{BACKEND, PgConnection};
-use super::registration::{NOW, millis};
+use super::connection_registration::{NOW, millis};
 use crate::store::error::StoreError;
 use crate::store::sql::{Sql, values};
 use frontdesk_postgres::Server;

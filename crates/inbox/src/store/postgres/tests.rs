@@ -11,7 +11,7 @@ use super::commit::{IS_ALIVE, PostgresWriter};
 use super::connection::{BACKEND, PgConnection};
 use super::*;
 use crate::intake::Arrival;
-use crate::intake::batch::Screener;
+use crate::intake::batch_processing::Screener;
 use crate::store::sql::intake::UnresolvedCommit;
 use crate::store::sql::transaction::Transaction;
 use crate::store::sql::{Dialect, bind_all, discard};
@@ -224,8 +224,10 @@ fn a_release_while_a_failure_is_recorded_leaves_nothing_held() {
     let (connection, _) = open_to_write(&fixture.server()).unwrap();
     let sql: &dyn Sql = &connection;
     connection.run_statements("BEGIN").unwrap();
-    let failed =
-        crate::submission::outcome::Outcome::failed(crate::submission::outcome::Cause::Channel, "451");
+    let failed = crate::submission::delivery_outcome::Outcome::failed(
+        crate::submission::delivery_outcome::Cause::Channel,
+        "451",
+    );
     let verdict = crate::submission::schedule::NextStep::RetryAt(now);
     transaction(sql).record(&lease, &failed, verdict, now).unwrap();
     thread::scope(|scope| {

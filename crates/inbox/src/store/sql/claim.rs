@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use jiff::Timestamp;
 
-use super::deliver::{self, DELIVERY, failures_condition};
+use super::delivery_results::{self, DELIVERY, failures_condition};
 use super::submission_rows::{self, SUBMISSION, read_submission};
 use super::transaction::Transaction;
 use super::{Dialect, Sql, values};
@@ -14,7 +14,7 @@ use crate::submission::delivery::{
     Candidates, Choose, ClaimRequest, Claimed, Claims, DailyQuota, DueDelivery, HIGH_VOLUME_RANK, Lease,
     NextDue, Route,
 };
-use crate::submission::outcome::{Cause, Outcome};
+use crate::submission::delivery_outcome::{Cause, Outcome};
 use crate::submission::schedule::{self, NextStep};
 use crate::submission::visitor_mail::is_visitor_channel;
 use frontdesk_limits::Gcra;
@@ -70,10 +70,10 @@ impl Transaction<'_> {
     ) -> Result<Claims, StoreError> {
         let (tx, channel, now) = (self.sql, &want.target.name, self.to_database_time(now));
         if self.refresh_switched_off(&want.target)? {
-            deliver::park_waiting(tx, channel)?;
+            delivery_results::park_waiting(tx, channel)?;
             return Ok(Claims { is_off: true, ..Claims::default() });
         }
-        deliver::clamp_far_due_times(tx, channel, now)?;
+        delivery_results::clamp_far_due_times(tx, channel, now)?;
         let mut pace = quota.map(|quota| Pace::load_for_update(self, quota, now)).transpose()?;
         let high_volume = pace.as_ref().map_or(usize::MAX, Pace::remaining);
         let mut claimed = Vec::new();
@@ -81,7 +81,7 @@ impl Transaction<'_> {
             if found.is_sending {
                 // The lease of an earlier attempt has expired: send the delivery now only if it is to be
                 // retried at once.
-                if deliver::requeue(tx, &found, now)? != Some(now) {
+                if delivery_results::requeue(tx, &found, now)? != Some(now) {
                     continue;
                 }
             } else if let Some(pace) = pace.as_mut().filter(|_| found.is_paced()) {
@@ -183,9 +183,9 @@ fn candidates(
         let values = values![channel, rank, now, most];
         let is_last_by_rank = found.len() < most;
         let of_rank = tx.query(&oldest, values)?;
-        found.extend(deliver::read_or_park(tx, &of_rank, under_way, now)?);
+        found.extend(delivery_results::read_or_park(tx, &of_rank, under_way, now)?);
         if of_rank.len() == most && is_last_by_rank {
-            for newest in deliver::read_or_park(tx, &tx.query(&newest, values)?, under_way, now)? {
+            for newest in delivery_results::read_or_park(tx, &tx.query(&newest, values)?, under_way, now)? {
                 if !found.iter().any(|other| other.submission == newest.submission) {
                     found.push(newest);
                 }
@@ -251,7 +251,7 @@ fn begin_attempt(
         Err(error) if error.is_caused_by_row() => {
             tracing::error!(id = %lease.submission, channel = lease.channel, %error, "cannot read a stored submission or its delivery, so the delivery is parked; see `frontdesk inbox show ID`");
             // Clear recipients that cannot be read, or they would make the operator's retry fail, too.
-            if deliver::earlier_attempts(tx, &lease).is_err() {
+            if delivery_results::earlier_attempts(tx, &lease).is_err() {
                 tx.execute(
                     "UPDATE delivery SET recipients = NULL WHERE submission = ?1 AND channel = ?2",
                     values![lease.submission, lease.channel],
@@ -261,7 +261,7 @@ fn begin_attempt(
         }
         Err(error) => return Err(error),
     };
-    deliver::record_outcome(tx, &lease, &outcome, NextStep::Parked, now)?;
+    delivery_results::record_outcome(tx, &lease, &outcome, NextStep::Parked, now)?;
     Ok(None)
 }
 
@@ -279,9 +279,9 @@ fn read_claimed(
     if submission.sealed.is_some() {
         return Ok(None);
     }
-    let (uncertain, recipients) = deliver::earlier_attempts(tx, &lease)?;
+    let (uncertain, recipients) = delivery_results::earlier_attempts(tx, &lease)?;
     Ok(Some(Claimed {
-        dated_at: if lease.number > 1 { deliver::message_date(tx, &lease, now)? } else { now },
+        dated_at: if lease.number > 1 { delivery_results::message_date(tx, &lease, now)? } else { now },
         lease,
         submission,
         failures,

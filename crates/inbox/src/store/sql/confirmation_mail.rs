@@ -4,7 +4,7 @@ use jiff::Timestamp;
 use uuid::Uuid;
 
 use super::confirmation::{UNCONFIRMED, close, confirmation_rule};
-use super::deliver::to_millis;
+use super::delivery_results::to_millis;
 use super::submission_rows::DAY_IN_MILLISECONDS;
 use super::transaction::Transaction;
 use super::visitor_mail::{CLASSES, MailFate, MailRequest};

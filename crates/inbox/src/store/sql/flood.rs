@@ -6,7 +6,7 @@ use std::time::Duration;
 use jiff::Timestamp;
 use serde_json::json;
 
-use super::deliver::to_millis;
+use super::delivery_results::to_millis;
 use super::transaction::Transaction;
 use super::{FromRow as _, Value, from_row, release_and_remove, values};
 use crate::store::error::StoreError;

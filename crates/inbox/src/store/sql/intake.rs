@@ -7,9 +7,9 @@ use jiff::Timestamp;
 use serde_json::json;
 use uuid::Uuid;
 
+use super::delivered_originals::Reach;
 use super::form_definition::{self, StoredDefinitions};
-use super::opinion::HAS_OPINION;
-use super::original_deliveries::Reach;
+use super::rspamd_opinion::HAS_OPINION;
 use super::submission_rows::Removable;
 use super::transaction::Transaction;
 use super::{

@@ -7,7 +7,7 @@
 use uuid::Uuid;
 
 use super::inbox_reader::InboxReader;
-use super::search_text::SearchText;
+use super::search_query::SearchText;
 use super::submission_rows::{
     Filter, SUBMISSION, day_number, filter_condition, first_id_at, read_submission, to_team,
 };

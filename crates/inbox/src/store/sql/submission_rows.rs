@@ -6,7 +6,7 @@ use uuid::Uuid;
 
 use super::{Cell, Dialect, Row, Sql, form_definition, from_row, values};
 use crate::store::error::StoreError;
-use crate::submission::outcome::Recipients;
+use crate::submission::delivery_outcome::Recipients;
 use crate::submission::{Confirmation, Hold, Screening, Status, Submission, parse_fields};
 use frontdesk_forms::LeadSource;
 use frontdesk_screening::verdict::{ScreeningReason, ScreeningVerdict, Signal};

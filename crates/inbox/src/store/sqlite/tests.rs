@@ -270,8 +270,9 @@ fn count(database: &SqliteWriter) -> i64 {
 impl SqliteWriter {
     /// Processes the intake.
     pub(super) fn process(&self) {
-        let screener =
-            crate::intake::batch::Screener::new(frontdesk_screening::Repeats::new(Instant::now()).into());
+        let screener = crate::intake::batch_processing::Screener::new(
+            frontdesk_screening::Repeats::new(Instant::now()).into(),
+        );
         let all = Uuid::nil()..=Uuid::max();
         process(&self.connection, &Options::new(Path::new("unused")), &screener, 64, all).unwrap();
     }

@@ -1,9 +1,9 @@
 //! Double opt-in: an entry is delivered once its visitor has confirmed the address, and only then.
 
 use super::*;
-use crate::store::test_recorder as recorder;
+use crate::store::test_statement_recorder as recorder;
 use crate::submission::delivery::Delivery;
-use crate::submission::outcome::Cause;
+use crate::submission::delivery_outcome::Cause;
 use crate::submission::visitor_mail::{ConfirmationRule, HourlyLimits, VisitorMail, VisitorRule};
 
 const ASKS: &str = VisitorMail::Confirmation.name();

@@ -7,7 +7,7 @@ use crate::store::open::open_and_lock;
 use crate::store::sql::copy::{Sum, TABLES, Table};
 use crate::store::sql::values;
 use crate::submission::delivery::Capacity;
-use crate::submission::outcome::Cause;
+use crate::submission::delivery_outcome::Cause;
 
 #[test]
 fn an_inbox_goes_over_and_comes_back_as_it_was() {

@@ -1,7 +1,7 @@
 //! Submissions whose form's definition changes or is removed after they were accepted.
 
 use super::*;
-use crate::submission::outcome::Cause;
+use crate::submission::delivery_outcome::Cause;
 use frontdesk_forms::definition::FormFile;
 use frontdesk_forms::{DedupKey, FieldKind, Form, FormSet};
 

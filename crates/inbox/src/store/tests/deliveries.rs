@@ -3,7 +3,7 @@
 use super::*;
 use crate::store::sql::values;
 use crate::submission::delivery::{Capacity, Claimed, NextDue};
-use crate::submission::outcome::{Cause, Recipients};
+use crate::submission::delivery_outcome::{Cause, Recipients};
 use frontdesk_age::Recipient;
 
 const LEASE: Duration = Duration::from_mins(3);

@@ -6,7 +6,7 @@ use std::time::Instant;
 
 use super::plans::keyed;
 use super::*;
-use crate::store::test_recorder::{self as recorder, Executions};
+use crate::store::test_statement_recorder::{self as recorder, Executions};
 use frontdesk_screening::verdict::Signal;
 
 const LINKS: [(Signal, &str); 1] = [(Signal::Links, "4 links")];

@@ -104,7 +104,7 @@ impl Inbox {
 
     /// Processes the intake in the caller's transaction. Returns whether it was this replica's turn.
     fn process(&self, sql: &dyn Sql, most: usize) -> bool {
-        let screener = crate::intake::batch::Screener::new(Repeats::new(Instant::now()).into());
+        let screener = crate::intake::batch_processing::Screener::new(Repeats::new(Instant::now()).into());
         let processed =
             crate::testing::inbox::process(sql, &self.options, &screener, most, Uuid::nil()..=Uuid::max());
         if sql.dialect() == Dialect::Postgres {

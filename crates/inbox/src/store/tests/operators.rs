@@ -2,8 +2,8 @@
 
 use super::*;
 use crate::change::Changes;
-use crate::session::{SecretToken, resume};
-use crate::store::test_recorder as recorder;
+use crate::login_session::{SecretToken, resume};
+use crate::store::test_statement_recorder as recorder;
 use frontdesk_screening::verdict::Signal;
 use jiff::ToSpan as _;
 use jiff::civil::Date;

@@ -3,9 +3,9 @@
 
 use super::*;
 use crate::store::sql::{Cell, bind_all, intake};
-use crate::store::test_recorder::{self as recorder, Recorded};
+use crate::store::test_statement_recorder::{self as recorder, Recorded};
 use crate::submission::delivery::Capacity;
-use crate::submission::outcome::Cause;
+use crate::submission::delivery_outcome::Cause;
 use frontdesk_screening::verdict::Signal;
 
 const LINKS: [(Signal, &str); 1] = [(Signal::Links, "4 links")];

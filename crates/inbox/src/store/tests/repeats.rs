@@ -2,7 +2,7 @@
 //! be delivered.
 
 use super::*;
-use crate::submission::outcome::Cause;
+use crate::submission::delivery_outcome::Cause;
 use crate::submission::schedule::NextStep;
 use frontdesk_limits::Quota;
 use frontdesk_screening::verdict::Signal;

@@ -5,7 +5,7 @@ use crate::store::sql::form_definition::StoredDefinitions;
 use crate::store::sql::inbox_editor::Selected;
 use crate::store::sql::{intake, values};
 use crate::submission::delivery::Capacity;
-use crate::submission::outcome::Cause;
+use crate::submission::delivery_outcome::Cause;
 use frontdesk_screening::verdict::Signal;
 
 const LINKS: [(Signal, &str); 1] = [(Signal::Links, "4 links")];
@@ -270,7 +270,7 @@ fn a_batch_has_fewer_submissions_where_they_are_large() {
     let ids: Vec<Uuid> = (0..20).map(|n| Uuid::from_u128(u128::MAX - 20 + n)).collect();
     let sql = fixture.fresh.sql();
     intake::append(&*sql, &secret, &mut StoredDefinitions::default(), &jobs, &ids).unwrap();
-    let screener = crate::intake::batch::Screener::new(Repeats::new(Instant::now()).into());
+    let screener = crate::intake::batch_processing::Screener::new(Repeats::new(Instant::now()).into());
     let process = || {
         let processed = crate::testing::inbox::process(
             &*sql,
@@ -307,11 +307,12 @@ fn a_batch_is_processed_by_a_configuration_at_least_as_new_as_its_rows() {
         accept("after the reload", 2);
         fixture.options.batch_config()
     };
-    let screener = crate::intake::batch::Screener::new(Repeats::new(Instant::now()).into());
+    let screener = crate::intake::batch_processing::Screener::new(Repeats::new(Instant::now()).into());
     let transaction = crate::testing::inbox::transaction(&*sql);
     let all = Uuid::nil()..=Uuid::max();
-    let processed =
-        crate::intake::batch::process(&transaction, reload, &screener, 128, &all).unwrap().unwrap();
+    let processed = crate::intake::batch_processing::process(&transaction, reload, &screener, 128, &all)
+        .unwrap()
+        .unwrap();
     assert_eq!(processed.rows, 1);
 }
 
@@ -325,20 +326,20 @@ fn a_row_that_is_erased_while_it_is_screened_stays_erased() {
         ["one", "two", "three"].map(|message| row(contact(message), &fixture.options)).into();
     let ids: Vec<Uuid> = (1..=3).map(Uuid::from_u128).collect();
     intake::append(&*sql, &secret, &mut StoredDefinitions::default(), &jobs, &ids).unwrap();
-    let screener = crate::intake::batch::Screener::new(Repeats::new(Instant::now()).into());
+    let screener = crate::intake::batch_processing::Screener::new(Repeats::new(Instant::now()).into());
     let transaction = crate::testing::inbox::transaction(&*sql);
     let read = || {
         let pending = transaction.read_pending(128, &(Uuid::nil()..=Uuid::max())).unwrap();
-        crate::intake::batch::screen(pending, fixture.options.batch_config(), &screener).unwrap()
+        crate::intake::batch_processing::screen(pending, fixture.options.batch_config(), &screener).unwrap()
     };
     let batch = read();
     sql.execute("DELETE FROM intake WHERE id = ?1", values![ids[1]]).unwrap();
-    let processed = crate::intake::batch::store(&transaction, &batch).unwrap();
+    let processed = crate::intake::batch_processing::store(&transaction, &batch).unwrap();
     assert_eq!((processed.rows, processed.repeats, processed.has_more), (3, 0, false));
     let stored = || -> Vec<Uuid> { sql.column("SELECT id FROM submission ORDER BY id", &[]).unwrap() };
     assert_eq!(stored(), [ids[0], ids[2]]);
     // Nothing is left of a batch that is stored already.
-    crate::intake::batch::store(&transaction, &batch).unwrap();
+    crate::intake::batch_processing::store(&transaction, &batch).unwrap();
     assert_eq!(stored(), [ids[0], ids[2]]);
 }
 

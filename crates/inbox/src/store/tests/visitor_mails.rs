@@ -2,7 +2,7 @@
 
 use super::*;
 use crate::submission::delivery::Delivery;
-use crate::submission::outcome::Cause;
+use crate::submission::delivery_outcome::Cause;
 use crate::submission::visitor_mail::{HourlyLimits, VisitorMail, VisitorRule};
 
 const THANKS: &str = VisitorMail::Acknowledgement.name();

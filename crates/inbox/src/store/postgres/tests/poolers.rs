@@ -1,8 +1,8 @@
 //! Tests with a PgBouncer in front of the server, and of how one is detected.
 
 use super::*;
+use crate::store::postgres::connection_registration::{Registration, end_registration};
 use crate::store::postgres::maintenance_lease::MaintenanceLease;
-use crate::store::postgres::registration::{Registration, end_registration};
 
 #[test]
 #[ignore = "needs a PostgreSQL server; run by `scripts/test postgres`"]

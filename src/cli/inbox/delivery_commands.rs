@@ -4,7 +4,7 @@ use std::process::ExitCode;
 
 use anyhow::{Context as _, anyhow};
 
-use super::console::Console;
+use super::command_context::Console;
 use super::selection::{PeriodOptions, find_all, parse_form_name};
 use crate::cli::output::{counted, exit_code, plural, with_hint};
 use frontdesk_forms::text::visible;

@@ -9,7 +9,7 @@ use super::values;
 use crate::store::error::StoreError;
 use crate::submission::parse_fields;
 use frontdesk_forms::FieldValue;
-use frontdesk_forms::search_words::search_words;
+use frontdesk_forms::search_query_words::search_words;
 use frontdesk_forms::text::{fold, folded, single_spaced};
 
 /// Words to find in the fields and notes of submissions, in the form of [`fold`]: regardless of case and

@@ -2,7 +2,7 @@
 //! blocks of links that repeat across the pages of a site.
 
 use super::inline::Inline;
-use super::inline_markdown_parts::{Kind, Parts, description};
+use super::inline_markdown_tokenizer::{Kind, Parts, description};
 use super::markdown_block::Block;
 use super::writer::write_markdown;
 use std::collections::HashSet;

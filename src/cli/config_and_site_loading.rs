@@ -6,7 +6,7 @@ use std::sync::Arc;
 use anyhow::bail;
 use clap::Args;
 
-use super::needs::{ConfigNeeds, NOTHING, as_warnings};
+use super::config_needs::{ConfigNeeds, NOTHING, as_warnings};
 use super::output::{count_faults, counted, plural, print_faults, with_hint};
 use frontdesk_config::{Config, FILE_NAME, Flag};
 use frontdesk_convert::parse_url;

@@ -9,8 +9,8 @@ use super::connection_memory::Slot;
 use super::fast_path::plain_response::SharedBuffers;
 use super::handler::PublicHandler;
 use super::options::Timeouts;
-use super::server::Server;
-use super::shutdown::ShutdownPhase;
+use super::server_state::Server;
+use super::shutdown_phase::ShutdownPhase;
 use super::socket::{Peer, Scheme};
 use super::write_buffer::SpareBuffer;
 

@@ -3,9 +3,9 @@
 use minijinja::{Value, context};
 
 use super::annotations::annotation_values;
-use super::clock::Clock;
-use super::preview::preview;
-use super::sentences::{Receiver, describe_attempt, describe_failure, describe_signal};
+use super::delivery_explanations::{Receiver, describe_attempt, describe_failure, describe_signal};
+use super::message_preview::preview;
+use super::template_time::Clock;
 use crate::time::format_duration;
 use frontdesk_deliver::ChannelOptions;
 use frontdesk_forms::text::{visible, visible_lines};

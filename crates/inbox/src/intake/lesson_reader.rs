@@ -4,7 +4,7 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use super::IntakeOptions;
-use super::batch::Screener;
+use super::batch_processing::Screener;
 use crate::store::{InboxReader, Store, StoreError};
 use frontdesk_screening::Learned;
 use frontdesk_screening::learned::LearnedModel;

@@ -11,7 +11,7 @@ use super::transaction::Transaction;
 use super::{Bind, Dialect, FromRow, Row, Sql, Value, from_row, values};
 use crate::store::error::StoreError;
 use crate::submission::delivery::{DueDelivery, HIGH_VOLUME_RANK, Lease};
-use crate::submission::outcome::{AttemptFailure, Cause, Outcome, Recipients};
+use crate::submission::delivery_outcome::{AttemptFailure, Cause, Outcome, Recipients};
 use crate::submission::schedule::{self, NextStep};
 
 /// The methods take and return times by this process's clock. Only the `from` that

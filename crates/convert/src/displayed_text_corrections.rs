@@ -6,8 +6,8 @@ use std::collections::HashMap;
 
 use super::code::is_code_block;
 use super::dom::{Data, Dom, FOR_SCREEN_READERS, NodeId, Tag};
-use super::footnote_numbers::first_text;
-use super::omission_rule::Rule;
+use super::omission_reason::Rule;
+use super::unlinked_footnotes::first_text;
 
 /// Words in the names of `data-` attributes that hold the final number of a counter, as in `data-target`.
 #[rustfmt::skip]

@@ -3,7 +3,7 @@
 use comrak::nodes::Sourcepos;
 
 use super::BodyRenderer;
-use frontdesk_markdown::raw_html::{
+use frontdesk_markdown::raw_html_checks::{
     BLOCKED, BLOCKED_FORM, BLOCKED_IMAGE, BLOCKED_MEDIA, BLOCKED_SCRIPT, element_addresses,
 };
 use frontdesk_site_rules::content_origins::{AllowedOrigin, any_permits};

@@ -1,9 +1,9 @@
 //! Removes the numbers of footnotes and their backlinks to the text.
 
 use super::dom::{Data, Dom, NodeId, Tag};
-use super::footnote_numbers::{bold_start, first_text, is_isotope, numbered_text};
 use super::footnote_references::{fragment, is_marked_as_back, with_ascii_digits};
-use super::omission_rule::Rule;
+use super::omission_reason::Rule;
+use super::unlinked_footnotes::{bold_start, first_text, is_isotope, numbered_text};
 use std::collections::HashSet;
 
 /// Maximum length in characters of a backlink's text, such as "Jump back to footnote 1 in the text".

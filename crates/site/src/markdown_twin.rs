@@ -7,7 +7,7 @@ use frontdesk_convert::{escape_heading, escape_paragraph, escape_sentence, escap
 use super::document::{Document, PageKind};
 use super::file::document_version;
 use super::layout::TemplateContext;
-use super::related_pages::ListItem;
+use super::page_navigation::ListItem;
 use super::words::WordList;
 
 /// The page as Markdown with YAML front matter and absolute links. `url` is the page's absolute URL.

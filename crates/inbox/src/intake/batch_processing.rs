@@ -13,7 +13,7 @@ use uuid::Uuid;
 use super::IntakeOptions;
 use super::duplicates::{self, Candidate, Decision, Fate, Known, MaxAges};
 use super::flood::Rates;
-use super::opinions::Opinions;
+use super::rspamd_opinions::Opinions;
 use crate::store::{
     self, Hash, HoldCause, MailFate, MailRequest, NewSubmission, PendingRow, StoreError, Transaction,
 };

@@ -3,7 +3,7 @@
 use minijinja::{Value, context};
 use uuid::Uuid;
 
-use super::submission_values;
+use super::submission_view;
 use frontdesk_forms::FieldKind;
 use frontdesk_inbox::store::{Hash, InboxReader, StoreError};
 use frontdesk_inbox::submission::Submission;
@@ -58,7 +58,7 @@ pub(super) fn address_of(
 /// The sender of the first of these submissions that is not encrypted, as lists show it. `None` if all are
 /// encrypted.
 pub(super) fn name_of(submissions: &[Submission]) -> Option<String> {
-    submissions.iter().find(|submission| submission.sealed.is_none()).map(submission_values::sender)
+    submissions.iter().find(|submission| submission.sealed.is_none()).map(submission_view::sender)
 }
 
 /// The path of the person's page and the number of their submissions, for the link on a submission's page.

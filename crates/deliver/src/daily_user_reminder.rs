@@ -12,7 +12,7 @@ use super::smtp::SmtpOptions;
 use super::user_mail::UserMail;
 use frontdesk_forms::text::{shorten, visible};
 use frontdesk_inbox::store::{Filter, InboxReader, StoreError};
-use frontdesk_inbox::submission::outcome::Outcome;
+use frontdesk_inbox::submission::delivery_outcome::Outcome;
 use frontdesk_inbox::submission::{Status, Submission};
 
 /// A mail names at most this many follow-ups.

@@ -3,7 +3,7 @@
 use exif::{In, Tag};
 use jpeg_decoder::{CodingProcess, Decoder};
 
-use crate::svg;
+use crate::svg_size;
 
 /// The dimensions in CSS pixels, as a browser shows the image: after the rotation that a JPEG's Exif data
 /// specifies.
@@ -55,7 +55,7 @@ pub fn read_size(bytes: &[u8]) -> Option<ImageSize> {
             read_with_imagesize(&bytes[..bytes.len().min(MAX_AVIF_HEADER)])
         }
         _ => {
-            let (width, height) = svg::read_size(bytes)?;
+            let (width, height) = svg_size::read_size(bytes)?;
             #[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "clamped before")]
             let rounded = |number: f64| number.round().clamp(1.0, MAX_SVG_SIDE) as u32;
             Some(ImageSize { width: rounded(width), height: rounded(height) })
@@ -66,7 +66,7 @@ pub fn read_size(bytes: &[u8]) -> Option<ImageSize> {
 /// Width and height of an image, both positive, whose ratio matters and whose unit does not. Like
 /// [`read_size`], but the sides of an SVG are neither rounded nor shortened, so that they keep their ratio.
 pub fn read_proportions(bytes: &[u8]) -> Option<(f64, f64)> {
-    svg::read_size(bytes).filter(|_| !is_bitmap(bytes)).or_else(|| {
+    svg_size::read_size(bytes).filter(|_| !is_bitmap(bytes)).or_else(|| {
         let size = read_size(bytes)?;
         Some((size.width.into(), size.height.into()))
     })

@@ -3,7 +3,7 @@
 use comrak::nodes::{Node, NodeValue};
 
 use crate::cjk_emphasis::is_cjk;
-use crate::source::SourceText;
+use crate::source_text::SourceText;
 
 /// The double quotation marks that the parser writes in place of straight ones.
 const ENGLISH: (char, char) = ('“', '”');

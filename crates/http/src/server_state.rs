@@ -7,8 +7,8 @@ use arc_swap::ArcSwap;
 use super::conn_limits::Connections;
 use super::counters::Counters;
 use super::options::Options;
-use super::private_name::PrivateName;
-use super::sendfile_copies::BodyCopies;
+use super::private_server_host::PrivateName;
+use super::sendfile_body_copies::BodyCopies;
 use super::tls::Tls;
 
 /// The state that all workers share. `S` is the handlers' snapshot, which a reload replaces; it contains the

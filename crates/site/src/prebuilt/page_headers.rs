@@ -7,7 +7,7 @@ use http::{HeaderName, HeaderValue, StatusCode};
 
 use crate::file::File;
 use crate::header_rules::{restrict_content_type, with_headers};
-use crate::rules::rewrite_headers::RewriteHeaders;
+use crate::rules::headers_of_rewritten_paths::RewriteHeaders;
 use crate::rules::{HeaderRule, RedirectRule, RuleList, headers_for};
 use crate::site::{Page, Site, SiteEntry};
 

@@ -3,7 +3,7 @@
 use std::collections::BTreeSet;
 use std::time::Duration;
 
-use super::deliver::to_millis;
+use super::delivery_results::to_millis;
 use super::{Row, Sql};
 use crate::store::error::StoreError;
 use crate::submission::delivery::Route;

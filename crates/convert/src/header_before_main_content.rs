@@ -2,7 +2,7 @@
 //! the introduction beside it.
 
 use super::dom::{Dom, NodeId, Tag};
-use super::spacing::shown_text;
+use super::inline_spacing::shown_text;
 use super::text_measure::{Measures, measure_elements};
 use super::titles::Titles;
 use std::collections::HashSet;

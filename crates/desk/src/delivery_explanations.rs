@@ -3,7 +3,7 @@
 
 use frontdesk_deliver::smtp::error::SmtpPhase;
 use frontdesk_deliver::{ChannelOptions, TransportOptions};
-use frontdesk_inbox::submission::outcome::{Cause, Outcome};
+use frontdesk_inbox::submission::delivery_outcome::{Cause, Outcome};
 use frontdesk_screening::verdict::Signal;
 
 /// The kind of receiver to which a channel delivers.
@@ -204,7 +204,7 @@ mod tests {
 
     use super::*;
     use frontdesk_deliver::smtp::error::{RefusedRecipient, SmtpError, SmtpErrorKind, partial_outcome};
-    use frontdesk_inbox::submission::outcome::AttemptFailure;
+    use frontdesk_inbox::submission::delivery_outcome::AttemptFailure;
 
     use Receiver::{MailFolder, MailServer, Unknown, Webhook};
 

@@ -7,9 +7,10 @@ use http::header::CONTENT_SECURITY_POLICY;
 
 use super::document::{Document, PageKind};
 use super::file::{Blob, Cache, File, cors_header};
-use super::html::rewrite_links;
+use super::html_links::rewrite_links;
 use super::image_variants::insert_variants;
 use super::language::Language;
+use super::markdown_twin;
 use super::options::PagesOptions;
 use super::page_bodies::{Bodies, Content};
 use super::path::{self, encode};
@@ -19,7 +20,6 @@ use super::site::{FEED_LENGTH, Page, PageSummary, Redirect, Role, Site, SiteEntr
 use super::site_files::Asset;
 use super::structure::{Structure, StructureInputs};
 use super::translations::LanguageLink;
-use super::twin;
 use frontdesk_publish::media_type::{encoded_media_type, folder_of, loader_folders, media_type_of};
 
 /// Composes the site, without a build's files and generated resources. `pages` are in the order of
@@ -165,7 +165,7 @@ fn summarize(
     let is_fed = is_post && *posts <= FEED_LENGTH;
     let base = &options.base_url;
     let url = format!("{base}{}", encode(&document.path));
-    let absolute = |link: &str, _| twin::make_absolute(link, base, &url);
+    let absolute = |link: &str, _| markdown_twin::make_absolute(link, base, &url);
     is_listed.then(|| PageSummary {
         path: encode(&document.path).into_owned(),
         twin: encode(&path::twin_path(&document.path)).into_owned(),

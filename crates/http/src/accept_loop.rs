@@ -14,9 +14,9 @@ use super::balance::{AcceptedConn, Balancer, ConnGuard, TransferredConns};
 use super::counters::CloseReason;
 use super::handler::PublicHandler;
 use super::serve_connection;
-use super::shutdown::ShutdownPhase;
+use super::shutdown_phase::ShutdownPhase;
 use super::socket::{Listener, Scheme, Socket};
-use super::worker::Worker;
+use super::worker_context::Worker;
 use frontdesk_process::panics::{self, Part};
 
 /// The number of tasks that run between polls for events: high, because a poll costs a third as much as a

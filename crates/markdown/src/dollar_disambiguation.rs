@@ -10,7 +10,7 @@ use comrak::nodes::{Node, NodeMath, NodeValue, Sourcepos};
 use comrak::options::Options;
 use memchr::memchr;
 
-use crate::source::{SourceText, parse_document};
+use crate::source_text::{SourceText, parse_document};
 use frontdesk_typeset::math;
 
 /// Control characters that can stand in for a dollar sign, because the parser treats them as text.
