@@ -370,7 +370,9 @@ pub(crate) fn challenge(response: &Response) -> Option<String> {
         matches!(response.status.as_u16(), 401..=403 | 405 | 429 | 503) || response.status == 202;
     let (_, product) = named.iter().find(|(name, _)| is_refusal && response.headers.contains_key(*name))?;
     let status = response.status.as_u16();
-    Some(format!("{product} answered with a challenge or a block ({status}): allow {PRODUCT_TOKEN} there"))
+    Some(format!(
+        "{product} answered with a challenge or a block ({status}): allow the user agent {PRODUCT_TOKEN} there"
+    ))
 }
 
 /// The absolute target of a redirect, without its fragment; `None` for other responses, and for redirects

@@ -264,7 +264,7 @@ impl Response {
         let is_utf8 = std::str::from_utf8(&self.body).is_ok();
         // A UTF-8 body is readable even if its coding is unknown: browsers ignore values such as `utf-8`.
         if !matches!(&*self.encoding(), "" | "gzip") && !is_utf8 {
-            return Some(format!("the content coding `{}` was not asked for", self.encoding()));
+            return Some(format!("the content coding `{}` was not requested", self.encoding()));
         } else if !self.is_whole {
             return Some("the body is not complete".to_owned());
         }

@@ -257,8 +257,12 @@ fn refusal(chain: &[Arc<Exchange>]) -> String {
     if let Some(target) = redirect_target(exchange) {
         if chain.iter().any(|earlier| *earlier.url() == target) {
             let sets_cookie = response.headers.contains_key(http::header::SET_COOKIE);
-            let cookie = if sets_cookie { ": neither the audit nor agents send back the cookie" } else { "" };
-            return format!("the redirects lead back to {target}, and never to a page{cookie}");
+            let cookie = if sets_cookie {
+                ": the site sets a cookie, which neither the audit nor agents send back"
+            } else {
+                ""
+            };
+            return format!("the redirects lead back to {target} and never reach a page{cookie}");
         }
         return format!("{url} redirects to {target}: audit that URL if it is the site");
     }
@@ -266,7 +270,10 @@ fn refusal(chain: &[Arc<Exchange>]) -> String {
         StatusCode::UNAUTHORIZED => {
             format!("{url} asks for a login: send credentials with `--header 'Authorization: …'`")
         }
-        StatusCode::OK => format!("{url} is {}, not HTML: audit a page", response.media_type()),
+        StatusCode::OK => match &*response.media_type() {
+            "" => format!("{url} is not an HTML page, and has no `Content-Type`: audit a page"),
+            kind => format!("{url} is not an HTML page (`Content-Type: {kind}`): audit a page"),
+        },
         status => format!("{url} answered {status}"),
     }
 }

@@ -27,7 +27,7 @@ pub struct FormsSurvey {
     pub get: Option<TestedGet>,
     /// Operations with POST that need no credentials.
     pub operations: Vec<TestedOperation>,
-    /// The names of operations with POST that were not tested, by reason, such as "it needs credentials".
+    /// The names of operations with POST that were not tested, by reason, such as "credentials are needed".
     pub skipped: BTreeMap<String, Vec<String>>,
 }
 
@@ -152,12 +152,14 @@ impl FormsSurvey {
 /// is not tested: it needs credentials, or has no such server or no valid URL.
 fn locate(client: &Client, api: &OpenApi, described: &DescribedOperation<'_>) -> Result<Url, String> {
     if api.needs_credentials(described.operation) {
-        return Err("it needs credentials".to_owned());
+        return Err("credentials are needed".to_owned());
     }
     let servers = api.servers(described);
     let Some(server) = servers.iter().find(|server| client.is_same_site(server)) else {
-        let server = servers.first().map_or("an invalid URL", Url::as_str);
-        return Err(format!("the server is {server}, to which this audit sends nothing"));
+        return Err(servers.first().map_or_else(
+            || "the URL of the server is invalid".to_owned(),
+            |server| format!("the server is {server}, another site, to which the audit sends nothing"),
+        ));
     };
     let address = format!("{}{}", server.as_str().trim_end_matches('/'), described.path);
     Url::parse(&address).map_err(|_| "the URL is invalid".to_owned())

@@ -79,9 +79,9 @@ fn a_site_that_cannot_be_judged_is_an_error() {
         (401, ("www-authenticate", "Basic"), "login"),
         (403, ("cf-mitigated", "challenge"), "Cloudflare"),
         (302, ("location", "https://login.example.com/"), "redirects to https://login.example.com/"),
-        (301, ("location", "/"), "/, and never to a page"),
+        (301, ("location", "/"), "/ and never reach a page"),
         (500, ("x", "y"), "answered 500"),
-        (200, ("content-type", "application/json"), "not HTML"),
+        (200, ("content-type", "application/json"), "is not an HTML page (`Content-Type: application/json`)"),
     ] {
         let site = FakeSite::serving(move |_| Answer::new(status, "", "{}").with(headers.0, headers.1));
         let error = site.try_audit("/", &quick()).expect_err("it cannot be judged").to_string();

@@ -227,7 +227,7 @@ fn files_with_a_wrong_media_type_are_found() {
         let site = yaml(kind);
         site.assert_finds("file-content-type", Advice);
         let message = &site.audit().findings[0].message;
-        assert!(message.ends_with("`application/yaml` is right"), "{message}");
+        assert!(message.ends_with("use `application/yaml`"), "{message}");
     }
     with_file(OPENAPI, |answer| Answer { body: [b"\xef\xbb\xbf", &*answer.body].concat(), ..answer })
         .assert_clean();

@@ -36,7 +36,7 @@ fn check(survey: &Survey, findings: &mut Findings) {
             findings.report(
                 &[&page.html],
                 format!(
-                    "{before} characters of HTML precede the main content: at most {MAX_BEFORE} are right"
+                    "{before} characters of HTML precede the main content: reduce them to at most {MAX_BEFORE}"
                 ),
             );
         }

@@ -44,9 +44,10 @@ fn check(survey: &Survey, findings: &mut Findings) {
     let own = &survey.first_requests.pages[0];
     let canonical = canonical_host(&page);
     if canonical.is_none() || canonical != canonical_host(own) {
-        let host = own.url.host_str().unwrap_or_default();
-        let message =
-            format!("The page is served here and at {host}: redirect one, or name one canonical URL in both");
+        let [audited, host] = [&own.url, other.url()].map(|url| url.host_str().unwrap_or_default());
+        let message = format!(
+            "The page is served at both {audited} and {host}: redirect one to the other, or name one canonical URL in both"
+        );
         findings.report(&[other, &own.html], message);
     }
 }

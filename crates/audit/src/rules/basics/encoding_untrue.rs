@@ -33,7 +33,7 @@ fn check(survey: &Survey, findings: &mut Findings) {
         let responses =
             if count == 1 { "1 response says".to_owned() } else { format!("{count} responses say") };
         let message = format!(
-            "{responses} `Content-Encoding: gzip`, but the bytes cannot be decoded, first that at {}",
+            "{responses} `Content-Encoding: gzip`, but the body cannot be decoded, starting with {}",
             first.url()
         );
         findings.report(&[first], message);

@@ -35,8 +35,10 @@ fn check(survey: &Survey, findings: &mut Findings) {
         if let Some([before, after]) = gap {
             let text = excerpt(&after.text());
             let (before, after) = (before.name(), after.name());
-            findings
-                .report(&[&page.html], format!("`<{after}>` (“{text}”) follows `<{before}>`: skip no level"));
+            findings.report(
+                &[&page.html],
+                format!("`<{after}>` (“{text}”) follows `<{before}>`: do not skip levels"),
+            );
         }
     }
 }

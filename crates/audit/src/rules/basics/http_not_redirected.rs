@@ -49,24 +49,24 @@ fn check(survey: &Survey, findings: &mut Findings) {
         Some(target) if target.scheme() != "https" => {
             findings.report(
                 &[first, last],
-                format!("`http` redirects to {target}: the same page over `https` is right"),
+                format!("`http` redirects to {target}: redirect to the same page over `https`"),
             );
         }
         Some(target) if asked.path() != "/" && target.path() == "/" => {
             let message = format!(
-                "`http` redirects {} to the home page: the same page over `https` is right",
+                "`http` redirects {} to the home page: redirect to the same page over `https`",
                 asked.path()
             );
             findings.report_as(Severity::Broken, &[first, last], message);
         }
         Some(_) => {}
         None if response.status.is_success() => {
-            findings.report(&[first, last], "`http` serves the page: a redirect to `https` is right");
+            findings.report(&[first, last], "`http` serves the page: redirect to `https`");
         }
         None if response.status == 429 => {}
         None => {
             let lack = if response.status.is_redirection() { " without a valid `Location`" } else { "" };
-            let message = format!("`http` returns {}{lack}: a redirect to `https` is right", response.status);
+            let message = format!("`http` returns {}{lack}: redirect to `https`", response.status);
             findings.report(&[first, last], message);
         }
     }

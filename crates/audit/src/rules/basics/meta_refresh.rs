@@ -42,7 +42,7 @@ fn check(survey: &Survey, findings: &mut Findings) {
                 findings.report(
                     &[&page.html],
                     format!(
-                        "The page {does} by itself ({}): use a redirect of the server, or remove it",
+                        "The page {does} by itself ({}): redirect in the server instead, or remove it",
                         tag(meta)
                     ),
                 );

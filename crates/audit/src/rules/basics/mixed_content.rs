@@ -56,9 +56,8 @@ fn check(survey: &Survey, findings: &mut Findings) {
             let address = in_style.or(address).and_then(|to| page.resolve(to));
             if let Some(url) = address.filter(|url| url.scheme() == "http" && !is_loopback(url)) {
                 let by = tag(element);
-                let message = format!(
-                    "The page loads {url} by {by} over `http`, which browsers block: `https` is right"
-                );
+                let message =
+                    format!("The page loads {url} over `http` with {by}, which browsers block: use `https`");
                 findings.report(&[&page.html], message);
             }
         }

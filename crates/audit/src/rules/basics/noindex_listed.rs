@@ -46,11 +46,13 @@ fn check(survey: &Survey, findings: &mut Findings) {
             findings.report(
                 &[&page.html],
                 format!(
-                    "The page is in the sitemap, but has {said}: remove it from the sitemap, or `noindex`"
+                    "The page is in the sitemap, but has {said}: remove the page from the sitemap, or remove `noindex`"
                 ),
             );
         } else if first_requests.llms_links.contains(&page.url) {
-            let message = format!("The page is in llms.txt, but has {said}: remove it there, or `noindex`");
+            let message = format!(
+                "The page is in llms.txt, but has {said}: remove the link there, or remove `noindex`"
+            );
             findings.report_as(Severity::Advice, &[&page.html], message);
         }
     }

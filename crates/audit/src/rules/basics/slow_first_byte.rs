@@ -42,7 +42,7 @@ fn check(survey: &Survey, findings: &mut Findings) {
     if time > MAX_TIME {
         let count = pages.len();
         let message = format!(
-            "The median time to first byte of {count} responses is {} ms: at most 1,500 ms is right",
+            "The median time to first byte of {count} responses is {} ms: reduce it to at most 1,500 ms",
             time.as_millis()
         );
         findings.report_at(Severity::Advice, survey.first_requests.url.as_str(), &[median], message);

@@ -31,7 +31,7 @@ fn check(survey: &Survey, findings: &mut Findings) {
         let etag = exchange.success().map(|response| response.header(ETAG)).unwrap_or_default();
         if !etag.is_empty() && !is_entity_tag(&etag) {
             let start: String = etag.chars().take(80).collect();
-            findings.report(&[exchange], format!("`ETag: {start}` is not one value in quotation marks"));
+            findings.report(&[exchange], format!("`ETag: {start}` must be one value in quotation marks"));
             return;
         }
     }

@@ -26,7 +26,7 @@ fn check(survey: &Survey, findings: &mut Findings) {
         let mut evidence = vec![html_etag_as_agent, &page.html];
         evidence.extend(page.agent.as_ref());
         let message = "An agent sent the `ETag` of the HTML in `If-None-Match` and got 304, although the \
-                       Markdown has another `ETag`: 200 with the Markdown is right";
+                       Markdown has another `ETag`: return 200 with the Markdown";
         findings.report(&evidence, message);
     }
 }

@@ -97,7 +97,7 @@ fn sentence(response: &Response, missed: Representation) -> String {
         _ => ("A browser", "an agent", "Markdown"),
     };
     let cache = cache_evidence(response)
-        .map_or_else(|| "no response field names a cache".to_owned(), |field| format!("`{field}`"));
+        .map_or_else(|| "no response header names a cache".to_owned(), |field| format!("`{field}`"));
     let advice = if response.varies_on("accept") {
         "the cache must obey the `Vary: Accept` of the response"
     } else {

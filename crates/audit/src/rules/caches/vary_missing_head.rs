@@ -31,7 +31,7 @@ fn check(survey: &Survey, findings: &mut Findings) {
             findings.report(
                 &[head, get],
                 format!(
-                    "The response to HEAD has {vary}, but that to GET has `Vary: Accept`: both must have it"
+                    "The response to HEAD has {vary}, but the response to GET has `Vary: Accept`: both must have it"
                 ),
             );
         }

@@ -31,7 +31,7 @@ fn check(survey: &Survey, findings: &mut Findings) {
         for exchange in [Some(&page.html), page.agent.as_ref()].into_iter().flatten() {
             let Some(response) = exchange.success() else { continue };
             if response.vary().iter().any(|name| name == "user-agent") {
-                let message = "`Vary` names `User-Agent`, so caches hardly ever have a response: remove it";
+                let message = "`Vary` names `User-Agent`, so caches can rarely reuse a response: remove it";
                 findings.report(&[exchange], message);
             }
         }

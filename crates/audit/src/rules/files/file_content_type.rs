@@ -73,8 +73,7 @@ fn check(survey: &Survey, findings: &mut Findings) {
         if !is_right && !response.body.is_empty() {
             let kind =
                 if kind.is_empty() { "without a media type".to_owned() } else { format!("as `{kind}`") };
-            findings
-                .report(&[file], format!("{} is sent {kind}: `{}` is right", file.url().path(), kinds[0]));
+            findings.report(&[file], format!("{} is sent {kind}: use `{}`", file.url().path(), kinds[0]));
         }
     }
 }

@@ -31,7 +31,7 @@ fn check(survey: &Survey, findings: &mut Findings) {
         findings.report(
             &[llms],
             format!(
-                "/llms.txt has {length} characters, but agents may cut it: at most {MAX_LENGTH} are right"
+                "/llms.txt has {length} characters, but agents may cut it: shorten it to at most {MAX_LENGTH}"
             ),
         );
     }

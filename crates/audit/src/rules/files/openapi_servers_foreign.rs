@@ -40,7 +40,7 @@ fn check(survey: &Survey, findings: &mut Findings) {
             );
             findings.report(&[file], message);
         } else if url.scheme() == "http" && site.scheme() == "https" {
-            let message = format!("The API description names the server {url}: `https` is right");
+            let message = format!("The API description names the server {url}: use `https`");
             findings.report(&[file], message);
         }
     }

@@ -59,12 +59,12 @@ fn check(survey: &Survey, findings: &mut Findings) {
     let Some(first) = forbidden.first() else { return };
     let more = match forbidden.len() - 1 {
         0 => String::new(),
-        more => format!(" and {more} other links"),
+        more => format!(" and {more} more"),
     };
     // Report only advice if other agents are allowed: the site may exclude the known assistants on purpose.
     let severity = if first_requests.rules.permits("*", first) { Severity::Advice } else { Severity::Broken };
     let message = format!(
-        "robots.txt disallows {}{more} of llms.txt for all assistants: allow them, or do not list them",
+        "robots.txt disallows {}{more}, which llms.txt lists, for all assistants: allow them, or do not list them",
         first.path()
     );
     findings.report_at(

@@ -96,7 +96,7 @@ pub(super) fn check_statements(survey: &Survey, syntax: Syntax, findings: &mut F
             findings.report(&evidence, format!("{}, but {fault}", statement.quote()));
         } else if let Some(label) = statement.unknown.first() {
             let message = format!(
-                "{}, but `{label}` is none of the defined signals (`search`, `ai-input`, `ai-train`, `use`)",
+                "{}, but `{label}` is not a defined signal (`search`, `ai-input`, `ai-train`, `use`)",
                 statement.quote()
             );
             findings.report_as(Severity::Advice, &evidence, message);

@@ -36,8 +36,8 @@ fn check(survey: &Survey, findings: &mut Findings) {
             if let Some(seconds) = response.shared_lifetime().filter(|seconds| *seconds > 0) {
                 let (method, path) = (&exchange.request.method, tested.url.path());
                 let message = format!(
-                    "Caches may store the response to {method} {path} for {seconds} seconds: `Cache-Control: \
-                     no-store` is right"
+                    "Caches may store the response to {method} {path} for {seconds} seconds: send \
+                     `Cache-Control: no-store`"
                 );
                 findings.report(&[exchange], message);
             }

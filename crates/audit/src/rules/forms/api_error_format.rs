@@ -62,10 +62,7 @@ fn fault(api: Option<&OpenApi>, tested: &TestedOperation, response: &Response) -
     if response.is_page() {
         let is_documented = content.is_some_and(|content| content.keys().any(is_html));
         let severity = if is_documented { Severity::Advice } else { Severity::Broken };
-        return Some((
-            severity,
-            "with an HTML page to a client that requested JSON: JSON is right".to_owned(),
-        ));
+        return Some((severity, "with an HTML page to a client that requested JSON: send JSON".to_owned()));
     }
     let (_, media) = content?.iter().find(|(kind, _)| is_json(kind))?;
     let Ok(body) = serde_json::from_slice::<Value>(&response.body) else {

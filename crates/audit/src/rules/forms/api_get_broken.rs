@@ -33,7 +33,7 @@ fn check(survey: &Survey, findings: &mut Findings) {
     let is_failure = matches!(status.as_u16(), 404 | 405 | 410) || status.is_server_error();
     if is_failure && !tested.responses.documents_exactly(status) {
         let message = format!(
-            "The description has GET {path}, which returns {}: correct the description, or deploy the operation",
+            "The API description has GET {path}, which returns {}: correct the description, or deploy the operation",
             status.as_u16()
         );
         findings.report(&[&tested.exchange], message);

@@ -39,13 +39,13 @@ fn check(survey: &Survey, findings: &mut Findings) {
         let Some(response) = get.response() else { continue };
         let (status, path) = (response.status, tested.url.path());
         if status == StatusCode::INTERNAL_SERVER_ERROR {
-            findings.report(&[get], format!("GET {path} returns 500: 405 with `Allow: POST` is right"));
+            findings.report(&[get], format!("GET {path} returns 500: return 405 with `Allow: POST`"));
         } else if status == StatusCode::METHOD_NOT_ALLOWED && response.header(ALLOW).is_empty() {
             let message = format!("GET {path} returns 405 without `Allow`: `Allow: POST` is required");
             findings.report_as(Severity::Advice, &[get], message);
         } else if status == StatusCode::OK && response.is_page() && !has_form(get, &tested.url) {
             let message = format!(
-                "GET {path} returns 200 with an HTML page to a client that requested JSON: 405 is right"
+                "GET {path} returns 200 with an HTML page to a client that requested JSON: return 405"
             );
             findings.report_as(Severity::Advice, &[get], message);
         }

@@ -27,7 +27,7 @@ pub(super) static RULE: Rule = Rule {
 /// as not judged.
 fn check(survey: &Survey, findings: &mut Findings) {
     for (reason, names) in &survey.forms.skipped {
-        let more = if names.len() > 1 { format!(" and {} others", names.len() - 1) } else { String::new() };
+        let more = if names.len() > 1 { format!(" and {} more", names.len() - 1) } else { String::new() };
         findings.not_judged(format!("{}{more} of the API: {reason}", names[0]));
     }
     for tested in &survey.forms.operations {
@@ -41,7 +41,7 @@ fn check(survey: &Survey, findings: &mut Findings) {
                     None => (String::new(), "deploy the operation"),
                 };
                 let message = format!(
-                    "The description has {}, which returns {status}{what}: correct the description, or {repair}",
+                    "The API description has {}, which returns {status}{what}: correct the description, or {repair}",
                     name(tested)
                 );
                 findings.report_at(Severity::Broken, tested.url.as_str(), &[exchange], message);

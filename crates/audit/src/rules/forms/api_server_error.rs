@@ -27,8 +27,7 @@ fn check(survey: &Survey, findings: &mut Findings) {
     for tested in &survey.forms.operations {
         for (exchange, response) in refusals(tested) {
             if response.status == StatusCode::INTERNAL_SERVER_ERROR {
-                let message =
-                    format!("{} returns 500 for an invalid body: 400 or 422 is right", name(tested));
+                let message = format!("{} returns 500 for an invalid body: return 400 or 422", name(tested));
                 // A second finding about this operation is ignored, because its message is the same.
                 findings.report_at(Severity::Broken, tested.url.as_str(), &[exchange], message);
             }

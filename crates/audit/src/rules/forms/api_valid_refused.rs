@@ -33,7 +33,7 @@ fn check(survey: &Survey, findings: &mut Findings) {
         let (status, name) = (response.status, name(tested));
         if status.is_server_error() {
             let message = format!(
-                "{name} returns {} for a valid submission: a documented status of 200 to 299 is right",
+                "{name} returns {} for a valid submission: return a documented status from 200 to 299",
                 status.as_u16()
             );
             findings.report(&[submission], message);
@@ -46,7 +46,7 @@ fn check(survey: &Survey, findings: &mut Findings) {
             findings.report_as(Severity::Advice, &[submission], message);
         } else if status.is_success() && tested.responses.documented(status).is_none() {
             let message = format!(
-                "{name} accepts a submission with {}, which its description lacks: document it",
+                "{name} accepts a submission with the status {}, which its description lacks: document it",
                 status.as_u16()
             );
             findings.report_as(Severity::Advice, &[submission], message);

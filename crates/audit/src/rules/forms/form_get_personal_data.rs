@@ -29,13 +29,13 @@ fn check(survey: &Survey, findings: &mut Findings) {
             let action = form.attribute("action").unwrap_or_default();
             if method == "get" {
                 let message =
-                    "A form with an e-mail address, a phone number or a password uses GET: POST is right";
+                    "A form with an e-mail address, a phone number or a password uses GET: use POST";
                 findings.report(&[&page.html], message);
             } else if method.is_empty() && is_address(action) {
                 // Report this only as advice: a script may send the form with another method.
                 let message = format!(
                     "The form for {action} has personal data and no `method`, so a browser without scripts \
-                     sends it with GET: POST is right"
+                     sends it with GET: use POST"
                 );
                 findings.report_as(Severity::Advice, &[&page.html], message);
             }

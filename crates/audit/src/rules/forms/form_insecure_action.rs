@@ -26,9 +26,7 @@ fn check(survey: &Survey, findings: &mut Findings) {
         if let Some(action) = insecure_actions(page).first() {
             findings.report(
                 &[&page.html],
-                format!(
-                    "A form of the page sends its data to {action}, without encryption: `https` is right"
-                ),
+                format!("A form of the page sends its data to {action}, without encryption: use `https`"),
             );
         }
     }

@@ -38,8 +38,9 @@ pub(super) fn report_accepted(
         let place = format!("{}?{}", target.path(), target.query().unwrap_or_default()).to_ascii_lowercase();
         let is_refusal = REFUSALS.iter().any(|word| place.contains(word));
         let severity = if is_refusal { Severity::Advice } else { Severity::Broken };
-        let message =
-            format!("POST {path} with {sent} redirects to {target}, as after a submission: {right} is right");
+        let message = format!(
+            "POST {path} with {sent} redirects to {target}, which clients take for success: return {right}"
+        );
         findings.report_as(severity, &[exchange], message);
     }
     if !response.status.is_success() {
@@ -47,10 +48,10 @@ pub(super) fn report_accepted(
     }
     if names_error(response) {
         let message =
-            format!("POST {path} with {sent} returns {status} with an error in the body: {right} is right");
+            format!("POST {path} with {sent} returns {status} with an error in the body: return {right}");
         findings.report_as(Severity::Advice, &[exchange], message);
     } else {
-        findings.report(&[exchange], format!("POST {path} with {sent} returns {status}: {right} is right"));
+        findings.report(&[exchange], format!("POST {path} with {sent} returns {status}: return {right}"));
     }
 }
 

@@ -46,7 +46,7 @@ fn check(survey: &Survey, findings: &mut Findings) {
         findings.report(
             &[&page.html, twin],
             format!(
-                "The page declares its Markdown at {}, which returns {kind}: `text/markdown` is right",
+                "The page declares its Markdown at {}, which returns {kind}: send `text/markdown`",
                 twin.url()
             ),
         );

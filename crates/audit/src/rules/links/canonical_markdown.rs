@@ -34,7 +34,7 @@ fn check(survey: &Survey, findings: &mut Findings) {
         {
             findings.report(
                 &[&page.html],
-                format!("The HTML names its Markdown {canonical} as canonical: name the page"),
+                format!("The HTML names its Markdown {canonical} as canonical: name the page's own URL"),
             );
         }
     }

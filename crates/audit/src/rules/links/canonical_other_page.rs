@@ -67,7 +67,7 @@ fn check(survey: &Survey, findings: &mut Findings) {
                 && is_other(page, other)
             {
                 let message = format!(
-                    "{name} names {declared} as canonical, which has other content: {} is right",
+                    "{name} names {declared} as canonical, which has other content: name {}",
                     page.url
                 );
                 findings.report(&[exchange, &other.html], message);

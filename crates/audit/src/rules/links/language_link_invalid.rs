@@ -28,8 +28,9 @@ fn check(survey: &Survey, findings: &mut Findings) {
             // Reject the region `UK`, which ISO 3166 reserves but does not assign; `GB` is right.
             let is_valid = is_language_tag(&language) && !language.ends_with("-uk");
             if !is_valid {
-                let message =
-                    format!("`hreflang=\"{language}\"` of {url} is no language tag such as `en-GB`");
+                let message = format!(
+                    "`hreflang=\"{language}\"` of {url} is not a language tag: write one such as `en-GB`"
+                );
                 findings.report(&[&page.html], message);
             }
         }

@@ -60,8 +60,8 @@ fn report_html(first: &Arc<Exchange>, last: &Arc<Exchange>, findings: &mut Findi
     findings.report(
         &[first, last],
         format!(
-            "An agent that prefers Markdown is redirected to {target} and gets HTML: Markdown is right, which \
-             the page has"
+            "An agent that prefers Markdown is redirected to {target} and gets HTML: return the page's \
+             Markdown"
         ),
     );
 }

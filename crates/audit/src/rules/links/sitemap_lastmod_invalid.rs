@@ -30,8 +30,8 @@ fn check(survey: &Survey, findings: &mut Findings) {
             findings.report(
                 &[sitemap],
                 format!(
-                    "Invalid `<lastmod>` in the sitemap: {} in total, starting with `{first}`; a date such \
-                     as `2026-11-01` is right",
+                    "Invalid `<lastmod>` in the sitemap: {} in total, starting with `{first}`: write dates such \
+                     as `2026-11-01`",
                     faulty.len()
                 ),
             );

@@ -48,10 +48,10 @@ fn report_found(exchange: Option<&Arc<Exchange>>, client: &str, findings: &mut F
     let Some(exchange) = exchange.filter(|own| own.success().is_some()) else { return };
     // Report a redirect only as advice: the client sees that it gets another URL.
     if exchange.url().path() == UNKNOWN_PATH {
-        findings.report(&[exchange], format!("A URL that does not exist returns 200{client}: 404 is right"));
+        findings.report(&[exchange], format!("A URL that does not exist returns 200{client}: return 404"));
     } else {
         let message =
-            format!("A URL that does not exist redirects{client} to {}: 404 is right", exchange.url());
+            format!("A URL that does not exist redirects{client} to {}: return 404", exchange.url());
         findings.report_as(Severity::Advice, &[exchange], message);
     }
 }

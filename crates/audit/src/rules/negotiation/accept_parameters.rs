@@ -25,7 +25,7 @@ fn check(survey: &Survey, findings: &mut Findings) {
         if let Some(exchange) = that_gets(exchange.as_ref(), Representation::Html) {
             findings.report(
                 &[exchange],
-                format!("{} gets HTML: Markdown is right, as without the parameter", accept_of(exchange)),
+                format!("{} gets HTML: send Markdown, as without the parameter", accept_of(exchange)),
             );
         }
     }

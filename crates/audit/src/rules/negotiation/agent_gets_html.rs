@@ -40,7 +40,7 @@ fn check(survey: &Survey, findings: &mut Findings) {
             findings.report(
                 &[exchange],
                 format!(
-                    "{} prefers Markdown ({}) but gets HTML: Markdown is right, which this URL has",
+                    "{} prefers Markdown ({}) but gets HTML: send the Markdown, which this URL has",
                     client.name,
                     accept_of(exchange)
                 ),

@@ -37,7 +37,7 @@ fn check(survey: &Survey, findings: &mut Findings) {
             findings.report_as(
                 severity,
                 &[exchange],
-                format!("{name} prefers HTML ({}) but gets Markdown: HTML is right", accept_of(exchange)),
+                format!("{name} prefers HTML ({}) but gets Markdown: send HTML", accept_of(exchange)),
             );
         }
     }

@@ -29,12 +29,12 @@ fn check(survey: &Survey, findings: &mut Findings) {
         if claimed.ends_with("markdown") && is == Representation::Html {
             findings.report(
                 &[exchange],
-                format!("The body is HTML, but `Content-Type` is `{claimed}`: `text/html` is right"),
+                format!("The body is HTML, but `Content-Type` is `{claimed}`: use `text/html`"),
             );
         } else if claimed == "text/html" && is_plain_markdown(response) {
             findings.report(
                 &[exchange],
-                "The body is Markdown, but `Content-Type` is `text/html`: `text/markdown` is right",
+                "The body is Markdown, but `Content-Type` is `text/html`: use `text/markdown`",
             );
         }
     }

@@ -85,13 +85,20 @@ fn difference(head: &Exchange, get: &Exchange) -> Option<(Severity, String)> {
         // Report 405 and 501 only as advice: link checkers then repeat the request with GET.
         let is_unknown = matches!(head.status.as_u16(), 405 | 501);
         let severity = if is_unknown { Severity::Advice } else { Severity::Broken };
-        return (!is_busy)
-            .then(|| (severity, format!("HEAD gets {}, and GET gets {}", head.status, get.status)));
+        return (!is_busy).then(|| {
+            (
+                severity,
+                format!("HEAD gets {}, but GET gets {}: return the same status", head.status, get.status),
+            )
+        });
     }
     let (own, expected) = (head.media_type(), get.media_type());
     // HEAD may omit fields whose value depends on the content.
     if own != expected && !own.is_empty() {
-        return Some((Severity::Broken, format!("HEAD gets the type `{own}`, and GET gets `{expected}`")));
+        return Some((
+            Severity::Broken,
+            format!("HEAD gets the type `{own}`, but GET gets `{expected}`: send the same type"),
+        ));
     }
     let length = head.header(CONTENT_LENGTH).parse::<usize>().ok()?;
     // Do not compare lengths: a server that compresses on the fly cannot know the length for HEAD.
@@ -101,6 +108,9 @@ fn difference(head: &Exchange, get: &Exchange) -> Option<(Severity, String)> {
     let is_same = !get.header(ETAG).is_empty() && head.header(ETAG) == get.header(ETAG);
     let is_comparable = is_same && get.encoding().is_empty() && get.is_whole;
     let is_wrong = length == 0 && get.encoded_length > 0 || is_comparable && length != get.encoded_length;
-    let message = format!("HEAD says `Content-Length: {length}`, and GET gets {} bytes", get.encoded_length);
+    let message = format!(
+        "HEAD gets `Content-Length: {length}`, but GET gets {} bytes: send the length of GET, or none",
+        get.encoded_length
+    );
     is_wrong.then_some((Severity::Advice, message))
 }

@@ -31,7 +31,7 @@ fn check(survey: &Survey, findings: &mut Findings) {
         findings.report(
             &[exchange],
             format!(
-                "{} gets HTML, but in lower case Markdown: compare media types without regard to case",
+                "{} gets HTML, but the same in lower case gets Markdown: compare media types without regard to case",
                 accept_of(exchange)
             ),
         );

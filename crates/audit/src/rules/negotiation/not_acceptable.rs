@@ -30,17 +30,17 @@ fn check(survey: &Survey, findings: &mut Findings) {
     let status = response.status;
     let is_empty = response.is_whole && response.encoded_length == 0;
     if status == 404 || status == 410 || status.is_server_error() {
-        let message = format!("A client that accepts only PDF gets {status}: 406 or the HTML is right");
+        let message = format!("A client that accepts only PDF gets {status}: return 406 or the HTML");
         findings.report(&[exchange], message);
     } else if status.is_client_error() && !matches!(status.as_u16(), 401 | 403 | 406 | 429) {
-        let message = format!("A client that accepts only PDF gets {status}: 406 or the HTML is right");
+        let message = format!("A client that accepts only PDF gets {status}: return 406 or the HTML");
         findings.report_as(Severity::Advice, &[exchange], message);
     } else if status == 200 && response.representation() == Representation::Markdown {
-        let message = "A client that accepts only PDF gets Markdown: 406 or the HTML is right";
+        let message = "A client that accepts only PDF gets Markdown: return 406 or the HTML";
         findings.report_as(Severity::Advice, &[exchange], message);
     } else if status.is_success() && is_empty {
         let message =
-            format!("A client that accepts only PDF gets {status} without a body: 406 or the HTML is right");
+            format!("A client that accepts only PDF gets {status} without a body: return 406 or the HTML");
         findings.report(&[exchange], message);
     } else if status == 406 && is_empty {
         let message = "A client that accepts only PDF gets 406 without a body: name the available types";

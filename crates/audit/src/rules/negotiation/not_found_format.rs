@@ -26,7 +26,6 @@ fn check(survey: &Survey, findings: &mut Findings) {
     let Some(exchange) = &survey.caches.not_found_markdown else { return };
     let Some(response) = exchange.response().filter(|response| response.status == 404) else { return };
     if response.representation() == Representation::Html {
-        findings
-            .report(&[exchange], "An agent that prefers Markdown gets the 404 as HTML: Markdown is right");
+        findings.report(&[exchange], "An agent that prefers Markdown gets the 404 as HTML: send Markdown");
     }
 }

@@ -31,10 +31,7 @@ fn check(survey: &Survey, findings: &mut Findings) {
         if let Some(exchange) = that_gets(exchange.as_ref(), got) {
             findings.report(
                 &[exchange],
-                format!(
-                    "{} gets {name}: {right} is right, because it has the greater weight",
-                    accept_of(exchange)
-                ),
+                format!("{} gets {name}: send {right}, which has the greater weight", accept_of(exchange)),
             );
         }
     }

@@ -21,9 +21,7 @@ pub(super) static RULE: Rule = Rule {
 /// Reports a request that excludes Markdown in `Accept` but gets it, and not from a cache.
 fn check(survey: &Survey, findings: &mut Findings) {
     if let Some(exchange) = that_gets(survey.negotiation.excluded.as_ref(), Representation::Markdown) {
-        findings.report(
-            &[exchange],
-            format!("{} excludes Markdown but gets it: HTML is right", accept_of(exchange)),
-        );
+        findings
+            .report(&[exchange], format!("{} excludes Markdown but gets it: send HTML", accept_of(exchange)));
     }
 }

@@ -24,7 +24,7 @@ fn check(survey: &Survey, findings: &mut Findings) {
     if let Some(exchange) = that_gets(survey.negotiation.lookalike.as_ref(), Representation::Markdown) {
         findings.report(
             &[exchange],
-            format!("{} does not name `text/markdown` but gets Markdown: HTML is right", accept_of(exchange)),
+            format!("{} does not name `text/markdown` but gets Markdown: send HTML", accept_of(exchange)),
         );
     }
 }

@@ -44,7 +44,7 @@ fn check(survey: &Survey, findings: &mut Findings) {
         severity,
         &evidence,
         format!(
-            "Without a preference in `Accept`, {} {verb} Markdown and other clients get HTML",
+            "Without a preference in `Accept`, {} {verb} Markdown and other clients get HTML: decide by `Accept` alone",
             tokens.join(" and ")
         ),
     );

@@ -39,7 +39,8 @@ fn check(survey: &Survey, findings: &mut Findings) {
         });
         if let Some((line, other)) = altered.next() {
             let (line, other, more) = (excerpt(line, 12), excerpt(other, 12), altered.count());
-            let more = if more > 0 { format!(", and {more} other lines differ") } else { String::new() };
+            let more =
+                if more > 0 { format!(", one of {} lines that differ", more + 1) } else { String::new() };
             findings.report(
                 &[comparison.exchange, &comparison.page.html],
                 format!(

@@ -53,7 +53,7 @@ fn check(survey: &Survey, findings: &mut Findings) {
             severity,
             &[comparison.exchange, &comparison.page.html],
             format!(
-                "The Markdown has another number than the HTML, {} instead of {}, in “{}”{more}",
+                "The Markdown has the number {} where the HTML has {}, in “{}”{more}",
                 markdown.written,
                 html.written,
                 excerpt(&first.html.text, 14)
