@@ -281,7 +281,7 @@ fn a_wrong_clock_is_named_and_no_success_is_reported() {
     let site = CanarySite::open(&webhook("crm", &hook.url("/"), ""), &[("FRONTDESK_CANARY__PING_URL", &url)]);
     let first = site.first();
     let subject = "the receiver of channel crm";
-    assert_failed(&first, "clock", subject, "days ahead of that of the receiver of channel crm");
+    assert_failed(&first, "clock", subject, "days ahead of the clock of the receiver of channel crm");
     assert_eq!(step(&first, "channel", "crm").0, "ok");
     assert!(service.requests().is_empty());
     // The receiver's clock is right again, and agrees with this one.

@@ -38,7 +38,7 @@ pub(crate) fn judge(readings: &[ClockReading], is_synchronized: Option<bool>) ->
     let (subject, outcome, text) = match (differing.first(), agreeing.first()) {
         (Some(differing), _) if agreeing.len() < readings.len() - agreeing.len() || agreeing.is_empty() => {
             let text = format!(
-                "this machine's clock is {} that of {}: receivers refuse signatures, and certificates may not be valid; synchronize \
+                "this machine's clock is {} the clock of {}: receivers refuse signatures, and certificates may not be valid; synchronize \
                  it with NTP{}",
                 describe_difference(differing.ahead()),
                 differing.server,
@@ -48,20 +48,21 @@ pub(crate) fn judge(readings: &[ClockReading], is_synchronized: Option<bool>) ->
         }
         (Some(differing), Some(agreeing)) => {
             let text = format!(
-                "the clock agrees with that of {}; that of {} seems to be wrong",
+                "this machine's clock agrees with the clock of {}; the clock of {} seems to be wrong",
                 agreeing.server, differing.server
             );
             (agreeing.server.clone(), Outcome::Ok, text)
         }
-        (None, Some(agreeing)) => {
-            (agreeing.server.clone(), Outcome::Ok, "the clock agrees with that of another server".to_owned())
-        }
+        (None, Some(agreeing)) => (
+            agreeing.server.clone(),
+            Outcome::Ok,
+            "this machine's clock agrees with the clock of another server".to_owned(),
+        ),
         (_, None) if is_synchronized == Some(true) => {
             (String::new(), Outcome::Ok, "a time service has synchronized the clock".to_owned())
         }
         (_, None) => {
-            let text =
-                "not compared, because no other server has sent its time: webhooks and `canary.ping_url` do";
+            let text = "not compared, because no other server has sent its time: receivers of webhooks and the service of `canary.ping_url` do";
             (String::new(), Outcome::Skipped, text.to_owned())
         }
     };
@@ -104,10 +105,10 @@ mod tests {
     #[test]
     fn a_minute_of_difference_is_tolerated() {
         use Outcome::{Failed, Ok, Skipped};
-        check(&[reading("crm", 60)], None, Ok, "the clock agrees");
-        check(&[reading("crm", -60)], None, Ok, "the clock agrees");
-        check(&[reading("crm", 61)], None, Failed, "this machine's clock is 61 s ahead of that of crm");
-        check(&[reading("crm", -120)], None, Failed, "this machine's clock is 120 s behind that of crm");
+        check(&[reading("crm", 60)], None, Ok, "this machine's clock agrees");
+        check(&[reading("crm", -60)], None, Ok, "this machine's clock agrees");
+        check(&[reading("crm", 61)], None, Failed, "this machine's clock is 61 s ahead of the clock of crm");
+        check(&[reading("crm", -120)], None, Failed, "this machine's clock is 120 s behind the clock of crm");
         check(&[reading("crm", 7200)], None, Failed, "this machine's clock is 2 hours ahead");
         check(&[reading("crm", -900)], None, Failed, "this machine's clock is 15 minutes behind");
         check(&[], None, Skipped, "not compared");
@@ -122,15 +123,25 @@ mod tests {
             &[good.clone(), bad.clone()],
             None,
             Outcome::Ok,
-            "the clock agrees with that of a; that of c seems",
+            "this machine's clock agrees with the clock of a; the clock of c seems",
         );
-        check(&[bad.clone(), good.clone(), other], None, Outcome::Ok, "the clock agrees with that of a");
+        check(
+            &[bad.clone(), good.clone(), other],
+            None,
+            Outcome::Ok,
+            "this machine's clock agrees with the clock of a",
+        );
         check(
             &[bad.clone(), good, reading("d", 950)],
             None,
             Outcome::Failed,
             "this machine's clock is 15 minutes",
         );
-        check(&[bad], Some(true), Outcome::Failed, "this machine's clock is 15 minutes ahead of that of c");
+        check(
+            &[bad],
+            Some(true),
+            Outcome::Failed,
+            "this machine's clock is 15 minutes ahead of the clock of c",
+        );
     }
 }

@@ -60,7 +60,7 @@ pub(crate) fn judge(own: OwnForm<'_>, page: &PageContent, senders: &FormSenders)
             .as_ref()
             .map_or("has lost it".to_owned(), |name| format!("says \"{}\"", quoted(name)));
         found.push(failed(format!(
-            "the form of this server's page has `data-frontdesk=\"{}\"`, but that which visitors get {change}: purge caches, and check \
+            "the form of this server's page has `data-frontdesk=\"{}\"`, but the form that visitors get {change}: purge caches, and check \
              the proxy that changes the page",
             form.name
         )));
@@ -116,7 +116,7 @@ fn judge_missing(own: OwnForm<'_>, page: &PageContent) -> (Outcome, String) {
         }
     };
     failed(format!(
-        "visitors get another form than that of this server's page: {difference}; purge caches, and check the proxy that changes the \
+        "visitors get a form that differs from the one on this server's page: {difference}; purge caches, and check the proxy that changes the \
          page"
     ))
 }

@@ -144,15 +144,17 @@ impl PageCheck<'_> {
             Ok(response) => {
                 let media_type = media_type(&response.headers);
                 if !media_type.contains("javascript") && !media_type.contains("ecmascript") {
-                    let text =
-                        format!("visitors get `{}` for it, which browsers do not run", quoted(&media_type));
+                    let text = format!(
+                        "visitors get the media type `{}`, which browsers do not run",
+                        quoted(&media_type)
+                    );
                     Some((Outcome::Failed, text))
                 } else if !response.is_whole {
                     let text =
                         "visitors get only a part of it: check the proxy, and its limits of size and time";
                     Some((Outcome::Failed, text.to_owned()))
                 } else if response.body != **own {
-                    let text = "visitors get another version than this server's: purge caches, and let no proxy change scripts";
+                    let text = "visitors get another version than this server's: purge caches, and keep proxies from changing scripts";
                     // Only warn, because another version of the script may also send the form.
                     Some((Outcome::Warning, text.to_owned()))
                 } else {
@@ -190,7 +192,7 @@ impl PageCheck<'_> {
                 response.headers.get(LOCATION).and_then(|value| value.to_str().ok()).unwrap_or_default();
             target = self.follow(&target, location).ok_or_else(|| {
                 format!(
-                    "visitors are redirected to {} ({}): set `base_url` to the address that they use in the end",
+                    "visitors are redirected to {} ({}): set `base_url` to the final address",
                     quoted(location),
                     response.status
                 )

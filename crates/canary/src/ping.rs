@@ -47,7 +47,7 @@ pub(crate) async fn ping(url: &Url, client: &FetchClient) -> (StepResult, Option
             Err(_) => format!("no response within {} s", TIMEOUT.as_secs()),
         };
         text = format!(
-            "the success could not be reported ({fault}): check `canary.ping_url`, or the service raises an alarm"
+            "the success could not be reported ({fault}), so the service may raise an alarm: check `canary.ping_url`"
         );
     }
     (StepResult { step: Step::Ping, subject: url.authority(), outcome, text, took: began.elapsed() }, clock)

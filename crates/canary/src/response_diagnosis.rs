@@ -103,7 +103,7 @@ fn judge_foreign_success(response: &FetchResponse, facts: SubmissionFacts<'_>) -
         )
     } else if facts.is_accepted {
         format!(
-            "the submission was stored, but visitors get another answer than this server's ({}): a proxy replaces the response",
+            "the submission was stored, but a proxy replaces this server's response, so visitors get {}",
             describe_body(status, response)
         )
     } else {
@@ -123,8 +123,8 @@ fn describe_redirect(response: &FetchResponse) -> String {
     let place = response.headers.get(LOCATION).map(|place| String::from_utf8_lossy(place.as_bytes()));
     let place = place.map_or_else(|| "an unknown address".to_owned(), |place| quoted(&place));
     format!(
-        "the submission is redirected to {place} ({status}), and most programs do not repeat a POST: set `base_url` to the address \
-         that visitors use in the end, and forward POST requests without a redirect"
+        "the submission is redirected to {place} ({status}), and most programs do not repeat a POST: set `base_url` to the \
+         final address, and forward POST requests without a redirect"
     )
 }
 

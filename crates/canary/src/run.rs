@@ -298,7 +298,7 @@ impl Run<'_> {
             }
             if began.elapsed() > self.limits.processing {
                 let text = format!(
-                    "the test submission was accepted, but not processed within {} s: see the log for errors of the intake",
+                    "the test submission was accepted, but not processed within {} s: see the log for errors in the processing of submissions",
                     self.limits.processing.as_secs()
                 );
                 return Ok(step(Step::Intake, name, Outcome::Failed, text, began.elapsed()));

@@ -72,7 +72,7 @@ impl Canary {
         let thread = self.thread.lock().unwrap_or_else(PoisonError::into_inner).take();
         if thread.is_some_and(|thread| thread.join().is_err()) {
             tracing::error!(
-                "the canary's thread panicked before it was stopped; the next start begins it again"
+                "the canary's thread panicked; the canary runs again after the next start of the server"
             );
         }
     }

@@ -52,7 +52,7 @@ pub(crate) async fn run(checks: &[ServerCheck], limit: Duration) -> Vec<StepResu
             Ok(Ok(Ok(Err(panic)))) => {
                 vec![skipped(format!("not known, because of {panic}"))]
             }
-            Ok(Ok(Err(_))) | Err(_) => vec![skipped("not known, because the check was ended".to_owned())],
+            Ok(Ok(Err(_))) | Err(_) => vec![skipped("not known, because the check was canceled".to_owned())],
         });
     }
     steps

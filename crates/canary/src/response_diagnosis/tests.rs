@@ -51,7 +51,10 @@ fn a_foreign_answer_with_200_is_named() {
     check(202, &[], "", "(202 Accepted without a body)");
     check(200, &[], "OK", "with a text that is not frontdesk's");
     let replaced = judged(&response(200, &[], "<html>"), true);
-    assert!(replaced.text.contains("was stored, but visitors get another answer"), "{replaced:?}");
+    assert!(
+        replaced.text.contains("was stored, but a proxy replaces this server's response"),
+        "{replaced:?}"
+    );
 }
 
 #[test]
