@@ -124,7 +124,11 @@ fn check_field(
         if found.is_empty() {
             is_right = false;
             let value = describe_value(value);
-            r.refuse_if(true, "when", &format!("has {value}, which the field `{name}` never has"));
+            r.refuse_if(
+                true,
+                "when",
+                &format!("has {value}, which is not a possible value of the field `{name}`"),
+            );
         }
         for value in found {
             if !normal.contains(&value) {
@@ -147,7 +151,11 @@ fn find_fields(
     if fields.is_empty() {
         let otherwise = || "write the name of a field as in the form's file".to_owned();
         let hint = did_you_mean(name, all().map(|field| field.name), otherwise);
-        r.refuse_if(true, key, &format!("has `{name}`, which is no field of this channel's forms: {hint}"));
+        r.refuse_if(
+            true,
+            key,
+            &format!("has `{name}`, which is not a field of this channel's forms: {hint}"),
+        );
         return None;
     }
     Some(fields)
@@ -171,7 +179,7 @@ pub(super) fn read_recipients(
             continue;
         }
         let values: Vec<FieldValue> = fields.iter().filter_map(|field| field.value_of_text(&text)).collect();
-        let message = format!("has {text:?}, which the field `{}` never has", found.field);
+        let message = format!("has {text:?}, which is not a possible value of the field `{}`", found.field);
         r.refuse_if(values.is_empty(), "to", &message);
         found.cases.extend(values.into_iter().map(|value| (value, to.clone())));
     }
@@ -318,8 +326,10 @@ pub(super) fn warn_about_gaps(r: &mut Reader<'_>, channels: &[ChannelOptions], s
         let Some(first) = routes.iter().find(is_conditional) else { continue };
         let key = format!("channel.{}.when", first.name);
         let Some(cases) = routing_cases(&routes, form, &[]) else {
-            let message =
-                format!("conditions name more than {MAX_CASES} combinations of values of `{}`", form.name);
+            let message = format!(
+                "the conditions distinguish more than {MAX_CASES} combinations of values of the form `{}`",
+                form.name
+            );
             let hint =
                 "frontdesk cannot check that each combination reaches a channel: name fewer fields in `when`";
             r.warn_if(true, &key, &message, hint);
@@ -448,18 +458,34 @@ label = "From"
             (
                 "when = { plna = \"Team\" }",
                 &[""; 0][..],
-                "has `plna`, which is no field of this channel's forms: did you mean `plan`?",
+                "has `plna`, which is not a field of this channel's forms: did you mean `plan`?",
             ),
             (
                 "when = { plan = \"Team\" }",
                 &["contact"],
-                "has `plan`, which is no field of this channel's forms: ",
+                "has `plan`, which is not a field of this channel's forms: ",
             ),
-            ("when = { plan = [\"Team\", \"team\"] }", &[], "has \"team\", which the field `plan` never has"),
-            ("when = { seats = 101 }", &[], "has 101, which the field `seats` never has"),
-            ("when = { seats = \"5\" }", &[], "has \"5\", which the field `seats` never has"),
-            ("when = { terms = false }", &[], "has false, which the field `terms` never has"),
-            ("when = { from = \"2026-02-30\" }", &[], "has \"2026-02-30\", which the field `from` never has"),
+            (
+                "when = { plan = [\"Team\", \"team\"] }",
+                &[],
+                "has \"team\", which is not a possible value of the field `plan`",
+            ),
+            ("when = { seats = 101 }", &[], "has 101, which is not a possible value of the field `seats`"),
+            (
+                "when = { seats = \"5\" }",
+                &[],
+                "has \"5\", which is not a possible value of the field `seats`",
+            ),
+            (
+                "when = { terms = false }",
+                &[],
+                "has false, which is not a possible value of the field `terms`",
+            ),
+            (
+                "when = { from = \"2026-02-30\" }",
+                &[],
+                "has \"2026-02-30\", which is not a possible value of the field `from`",
+            ),
             ("when = { name = \"Ada\", firstname = \"Ada\" }", &[], "can never match: "),
             ("when = { plan = \"Team\", company = \"Example\" }", &[], "can never match: "),
             ("when = { plan = [] }", &[], "must be \"always\", or fields with their values"),

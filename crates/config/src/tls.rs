@@ -203,7 +203,7 @@ fn parse_acme_domains(raw: &Raw) -> ParseResult<Vec<String>> {
                     "a wildcard needs a certificate from files (`tls.certificate`)".to_owned()
                 }
                 Some(ascii) => format!("write it in Punycode, \"{ascii}\""),
-                None => "it is no host name".to_owned(),
+                None => "it is not a host name".to_owned(),
             }
         })
     };
@@ -299,7 +299,7 @@ mod tests {
         for (name, reason) in [
             ("*.example.com", "a wildcard needs a certificate from files (`tls.certificate`)"),
             ("müller.de", "write it in Punycode, \"xn--mller-kva.de\""),
-            ("192.0.2.7", "it is no host name"),
+            ("192.0.2.7", "it is not a host name"),
         ] {
             refuse_text(
                 &format!("[tls]\nlisten = \"[::]:443\"\nacme_domains = [\"example.com\", {name:?}]\n"),

@@ -119,7 +119,7 @@ impl VisitorKeys {
             ),
         );
         for (name, path) in [(CONFIRM, &confirm), (ACKNOWLEDGE, &acknowledge)] {
-            let message = "needs a field with `type = \"email\"` in each shape of the form";
+            let message = "needs a field with `type = \"email\"` in the form";
             r.refuse_if(path.is_some() && !form.has_address(), &key(name), message);
         }
         r.refuse_if(

@@ -189,10 +189,13 @@ fn recipients_may_depend_on_a_value() {
         ("{ company = { \"Example\" = [\"b@example.com\"] } }", "must be a list of e-mail addresses, or one"),
         ("{ company = { \"*\" = [] } }", "must be a list of e-mail addresses, or one field"),
         ("{ company = { \"*\" = [\"b\"] } }", "must be a list of e-mail addresses, or one field"),
-        ("{ compny = { \"*\" = [\"b@example.com\"] } }", "has `compny`, which is no field of this channel's"),
+        (
+            "{ compny = { \"*\" = [\"b@example.com\"] } }",
+            "has `compny`, which is not a field of this channel's",
+        ),
         (
             "{ email = { \"ada\" = [\"b@example.com\"], \"*\" = [\"c@example.com\"] } }",
-            "has \"ada\", which the field `email` never has",
+            "has \"ada\", which is not a possible value of the field `email`",
         ),
     ] {
         refuse(&channel(to), &[], &[&format!("frontdesk.toml:6: `channel.a.to` {expected}")]);
