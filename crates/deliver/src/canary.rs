@@ -129,7 +129,7 @@ pub fn message(run: Uuid, site: &str, now: Timestamp) -> Notification {
             format!(
                 "frontdesk at {site} checks regularly that submissions reach you. This message is the last step."
             ),
-            "It is not a submission. No action is needed, and a filter may file it (docs/pages/canary.md)."
+            "It is not a submission. No action is needed, and you can let a filter move it to another folder (docs/pages/canary.md)."
                 .to_owned(),
         ],
         fields: Vec::new(),
@@ -212,8 +212,9 @@ async fn report(
         }
         Err(_) => {
             let limit = CHANNEL_TIMEOUT.as_secs();
-            let fault =
-                format!("no reply within {limit} s, when the canary gives up; a delivery would wait longer");
+            let fault = format!(
+                "no reply within {limit} s, the time limit of the canary; a delivery would wait longer"
+            );
             (Outcome::failed(Cause::Channel, fault), None)
         }
     };

@@ -93,7 +93,7 @@ impl Reminder {
             let day = annotation.and_then(|annotation| annotation.follow_up);
             let day = day.map(|day| day.to_string()).unwrap_or_default();
             let is_free = annotation.is_some_and(|annotation| annotation.assignee.is_none());
-            let whose = if is_free { ", assigned to no user" } else { "" };
+            let whose = if is_free { ", unassigned" } else { "" };
             format!("{} ({}), due {day}{whose}", name_of(submission), visible(&submission.form))
         };
         let follow_ups = found.iter().take(MAX_NAMED).map(line).collect();
@@ -144,7 +144,7 @@ impl Reminder {
             lines.push(String::new());
         }
         let [open, held, failed] = self.counts.map(count);
-        lines.push(format!("All in all, {open} open, {held} held, {failed} failed to be delivered."));
+        lines.push(format!("In total: {open} open, {held} held, {failed} not delivered."));
         lines.join("\r\n") + "\r\n"
     }
 }
@@ -215,7 +215,7 @@ mod tests {
         assert_eq!(
             reminder.text(),
             "Follow up today:\r\n- Ada (contact), due 2026-11-27\r\n\r\nNew since yesterday:\r\n- contact: 2\r\n\r\n\
-             All in all, 3 open, 0 held, 1000 or more failed to be delivered.\r\n"
+             In total: 3 open, 0 held, 1000 or more not delivered.\r\n"
         );
         reminder.new.insert("waitlist".to_owned(), 997);
         assert!(reminder.text().contains("\r\n- contact: 2\r\n- waitlist: 997\r\n\r\n"));

@@ -51,11 +51,12 @@ impl Maildir {
             Ok(Ok(Ok(delivered))) => Outcome::delivered(delivered),
             Ok(Ok(Err(error))) => Outcome::failed(Cause::Channel, error),
             Ok(Err(_)) => {
-                Outcome::failed(Cause::Channel, "the task that writes the message ended without a result")
+                Outcome::failed(Cause::Channel, "writing the message to the Maildir was interrupted")
             }
-            Err(_) => {
-                Outcome::failed(Cause::Channel, format!("the write did not finish within {DEADLINE:?}"))
-            }
+            Err(_) => Outcome::failed(
+                Cause::Channel,
+                format!("writing the message to the Maildir did not finish within {DEADLINE:?}"),
+            ),
         }
     }
 }

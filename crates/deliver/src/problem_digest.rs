@@ -124,7 +124,7 @@ impl Digest {
         if self.panics > 0 {
             let times = if self.panics == 1 { "once".to_owned() } else { format!("{} times", self.panics) };
             lines.push(format!(
-                "A defect in frontdesk ended a request or a task {times}; everything else went on. The log has the places in the program: please report them. \
+                "A defect in frontdesk ended a request or a task {times}; everything else kept running. The log names the places in the code: please report them. \
                  If content of the site triggers the defect, frontdesk check names the file."
             ));
         }
@@ -250,8 +250,8 @@ impl CanaryProblem {
 }
 
 /// The number of submissions that are due for a follow-up, by user:
-/// `3 submissions are due for a follow-up: 1 of no user, 2 of ada.` Names at most [`MAX_ASSIGNEES`] users.
-/// `None` if there are none.
+/// `3 submissions are due for a follow-up: 1 unassigned, 2 assigned to ada.` Names at most
+/// [`MAX_ASSIGNEES`] users. `None` if there are none.
 fn line_about_follow_ups(by_assignee: &[(Option<String>, usize)]) -> Option<String> {
     let total: usize = by_assignee.iter().map(|(_, count)| count).sum();
     if total == 0 {
@@ -259,11 +259,13 @@ fn line_about_follow_ups(by_assignee: &[(Option<String>, usize)]) -> Option<Stri
     }
     let (submissions, are) = counted(total, "submission", "submissions");
     let named = by_assignee.iter().take(MAX_ASSIGNEES);
-    let named = named
-        .map(|(name, count)| format!("{count} of {}", name.as_deref().map_or("no user".into(), visible)));
+    let named = named.map(|(name, count)| match name {
+        Some(name) => format!("{count} assigned to {}", visible(name)),
+        None => format!("{count} unassigned"),
+    });
     let mut named: Vec<String> = named.collect();
     let others: usize = by_assignee.iter().skip(MAX_ASSIGNEES).map(|(_, count)| count).sum();
-    named.extend((others > 0).then(|| format!("{others} of other users")));
+    named.extend((others > 0).then(|| format!("{others} assigned to other users")));
     Some(format!("{submissions} {are} due for a follow-up: {}.", named.join(", ")))
 }
 
@@ -284,8 +286,8 @@ fn line_about_visitor_mail(channel: &ChannelState, is_late: bool) -> Option<Stri
             obstacle.since
         ),
         None if parked >= MANY_REFUSED && parked * 4 > delivered => format!(
-            "The mail server has refused {parked} mails to visitors ({name}) and accepted {delivered}: may it send to any address \
-             (frontdesk inbox list --channel {name})?",
+            "The mail server has refused {parked} mails to visitors ({name}) and accepted {delivered}: check that it accepts mail to any address \
+             (frontdesk inbox list --channel {name}).",
         ),
         None if is_late => format!(
             "Mails to visitors ({name}) have been waiting for more than an hour or have failed repeatedly \
@@ -325,7 +327,7 @@ pub(super) fn mail_limit_notification(since: Timestamp, now: Timestamp) -> Notif
         "Messages are still delivered to you, without an acknowledgement to the visitor. Waitlist entries that must be confirmed wait for \
          the mail: frontdesk inbox list --status unconfirmed"
             .to_owned(),
-        format!("If this is not an attack, raise `{key}`. Networks that send much: frontdesk inbox stats --abuse"),
+        format!("If this is not an attack, raise `{key}`. To see the networks that send the most: frontdesk inbox stats --abuse"),
     ];
     let name = format!("mail limit {}", since.as_millisecond());
     inbox_notification(Topic::MailLimit, &name, "Mails to visitors have reached their limit", lines, now)
@@ -424,9 +426,16 @@ mod tests {
     fn due_follow_ups_are_counted_by_user() {
         let mut digest =
             Digest { follow_ups: vec![(None, 1), (Some("ada\u{1b}".to_owned()), 2)], ..Digest::default() };
-        assert_eq!(digest.lines(), ["3 submissions are due for a follow-up: 1 of no user, 2 of ada\\u{1b}."]);
+        assert_eq!(
+            digest.lines(),
+            ["3 submissions are due for a follow-up: 1 unassigned, 2 assigned to ada\\u{1b}."]
+        );
         digest.follow_ups = (0..22).map(|n| (Some(format!("u{n:02}")), 1)).collect();
-        assert!(digest.lines()[0].ends_with("1 of u19, 2 of other users."), "{:?}", digest.lines());
+        assert!(
+            digest.lines()[0].ends_with("1 assigned to u19, 2 assigned to other users."),
+            "{:?}",
+            digest.lines()
+        );
         digest.follow_ups.clear();
         assert!(digest.is_empty());
     }

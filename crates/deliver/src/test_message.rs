@@ -41,7 +41,7 @@ pub async fn send(channel: &ChannelOptions, sender: &str, now: Timestamp) -> Out
     sent.unwrap_or_else(|_| {
         Outcome::failed(
             Cause::Channel,
-            "no reply within two minutes, when the test gives up; a delivery would wait longer",
+            "no reply within two minutes, the time limit of the test; a delivery would wait longer",
         )
     })
 }

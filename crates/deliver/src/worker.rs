@@ -418,7 +418,7 @@ impl WorkerLoop {
             Ok(claims) => {
                 self.needs_requeue = false;
                 if self.claim_failures.record_success() {
-                    tracing::info!("deliveries can be claimed from the inbox again");
+                    tracing::info!("deliveries start again: the inbox is available");
                 }
                 let sleeps =
                     claims.into_iter().enumerate().map(|(index, claims)| self.begin_attempts(index, claims));
@@ -426,7 +426,7 @@ impl WorkerLoop {
             }
             Err(error) => {
                 if self.claim_failures.record_failure() {
-                    tracing::error!(%error, "could not claim deliveries from the inbox; no delivery starts until that succeeds; will retry every second");
+                    tracing::error!(%error, "could not read the due deliveries from the inbox and reserve them; no delivery starts until that succeeds; will retry every second");
                 }
                 self.needs_requeue = true;
                 STORE_RETRY

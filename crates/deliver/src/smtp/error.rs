@@ -209,7 +209,7 @@ pub fn partial_outcome(answer: &str, refused: &[RefusedRecipient], reached: Vec<
     let addresses: Vec<&str> = refused.iter().map(|recipient| recipient.address.as_str()).collect();
     let first = refused.first().map(|first| format!("{} {}", first.code, reply_text(&first.text)));
     let sentence = format!(
-        "not delivered to {}: {}; the others have it: {}",
+        "not delivered to {}: {}; delivered to the other recipients: {}",
         addresses.join(", "),
         cut(&first.unwrap_or_default(), MAX_RECIPIENT_REPLY_CHARS),
         reply_text(answer)

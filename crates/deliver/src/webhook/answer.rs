@@ -34,8 +34,10 @@ pub fn outcome(answer: &FetchResponse, now: Timestamp) -> Outcome {
             return Outcome::delivered(format!("{}: the script was run", status_text(status)));
         }
         let place = place.map_or_else(|| "an unknown location".to_owned(), |place| excerpt_of(&place));
-        let text =
-            format!("{}: the redirect to {place} was not followed; change the url", status_text(status));
+        let text = format!(
+            "{}: the redirect to {place} was not followed: set the channel's `url` to the final address",
+            status_text(status)
+        );
         return Outcome::failed(Cause::Unclear, text);
     }
     let body = if is_compressed(answer) { &[][..] } else { &answer.body };
@@ -173,17 +175,17 @@ mod tests {
         );
         check_text(
             answer(308, &[("location", "https://other.example.com/")], "ignored"),
-            "308 Permanent Redirect: the redirect to https://other.example.com/ was not followed; change the url",
+            "308 Permanent Redirect: the redirect to https://other.example.com/ was not followed: set the channel's `url` to the final address",
         );
         let output = "https://script.googleusercontent.com/macros/echo?user_content_key=x&lib=y";
         check_text(answer(302, &[("location", output)], "ignored"), "302 Found: the script was run");
         check_text(
             answer(302, &[("location", "https://accounts.google.com/")], ""),
-            "302 Found: the redirect to https://accounts.google.com/ was not followed; change the url",
+            "302 Found: the redirect to https://accounts.google.com/ was not followed: set the channel's `url` to the final address",
         );
         check_text(
             answer(302, &[], ""),
-            "302 Found: the redirect to an unknown location was not followed; change the url",
+            "302 Found: the redirect to an unknown location was not followed: set the channel's `url` to the final address",
         );
         let mut long = answer(422, &[], &"x".repeat(5_000));
         check_text(&long, &format!("422 Unprocessable Entity: {}", "x".repeat(MAX_EXCERPT_CHARS)));

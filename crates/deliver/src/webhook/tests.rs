@@ -110,7 +110,7 @@ async fn the_status_determines_the_outcome_which_quotes_the_peer() {
             Reply::with(301, "Location", &peer.url("/elsewhere")),
             Cause::Unclear,
             &format!(
-                "301 Moved Permanently: the redirect to {} was not followed; change the url",
+                "301 Moved Permanently: the redirect to {} was not followed: set the channel's `url` to the final address",
                 peer.url("/elsewhere")
             ),
         ),

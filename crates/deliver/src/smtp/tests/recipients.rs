@@ -9,10 +9,14 @@ const BOSS: &str = "\"the boss\"@[192.0.2.7]";
 #[tokio::test]
 async fn a_session_that_ends_at_a_recipient_does_not_stop_the_others() {
     for (reply, cause, words) in [
-        ("421 4.7.0 Too many errors", Cause::Notification, "421 4.7.0 Too many errors; the others have it"),
-        ("", Cause::Notification, "451 the connection was closed; the others have it"),
-        ("550 5.1.1 unknown", Cause::Refused, "550 5.1.1 unknown; the others have it"),
-        ("450 4.2.1 busy", Cause::Notification, "450 4.2.1 busy; the others have it"),
+        (
+            "421 4.7.0 Too many errors",
+            Cause::Notification,
+            "421 4.7.0 Too many errors; delivered to the other recipients",
+        ),
+        ("", Cause::Notification, "451 the connection was closed; delivered to the other recipients"),
+        ("550 5.1.1 unknown", Cause::Refused, "550 5.1.1 unknown; delivered to the other recipients"),
+        ("450 4.2.1 busy", Cause::Notification, "450 4.2.1 busy; delivered to the other recipients"),
     ] {
         for (refused, other) in [(TEAM, BOSS), (BOSS, TEAM)] {
             let script = Script::usual().answering_recipient(refused, reply).closing_at_refusals();
