@@ -63,11 +63,12 @@ pub fn check_addresses(host: &Host, found: &[IpAddr], allow_private: bool) -> Re
 fn refusal_reason(host: &Host, address: IpAddr, allow_private: bool) -> Option<String> {
     if is_metadata(address) {
         return Some(format!(
-            "{address} belongs to a cloud service that hands out credentials; frontdesk never connects to it"
+            "{address} belongs to the metadata service of a cloud, which may reveal credentials; frontdesk never connects to it"
         ));
     }
     if host.is_loopback() {
-        return (!unmapped(address).is_loopback()).then(|| format!("{address} is not a loopback address"));
+        return (!unmapped(address).is_loopback())
+            .then(|| format!("the name leads to {address}, which is not a loopback address"));
     }
     (!allow_private && !is_public(address))
         .then(|| format!("{address} is not on the public Internet (`allow_private = true` permits it)"))

@@ -268,7 +268,10 @@ async fn each_attempt_checks_the_resolved_addresses_again() {
     assert_eq!(webhook.send(&notice()).await, Outcome::Delivered("200 OK".to_owned()));
     assert_eq!(asked.load(Ordering::SeqCst), 1);
     let failure = failure(webhook.send(&notice()).await);
-    let text = format!("localhost:{}: 10.0.0.1 is not a loopback address", peer.address().port());
+    let text = format!(
+        "localhost:{}: the name leads to 10.0.0.1, which is not a loopback address",
+        peer.address().port()
+    );
     assert_eq!((failure.cause, failure.answer), (Cause::Channel, text));
     assert_eq!((asked.load(Ordering::SeqCst), peer.connections()), (2, 1));
 }
@@ -280,7 +283,7 @@ async fn a_name_that_resolves_to_a_private_address_is_refused() {
     for (addresses, allow_private, part) in [
         (["127.0.0.1", "127.0.0.1"], false, "127.0.0.1 is not on the public Internet"),
         (["127.0.0.1", "8.8.8.8"], false, "127.0.0.1 is not on the public Internet"),
-        (["127.0.0.1", "169.254.169.254"], true, "169.254.169.254 belongs to a cloud service"),
+        (["127.0.0.1", "169.254.169.254"], true, "169.254.169.254 belongs to the metadata service"),
     ] {
         let addresses = addresses.map(|text| text.parse::<IpAddr>().unwrap());
         let resolver = NameResolver::Custom(Box::new(move |_| addresses.to_vec()));
