@@ -587,7 +587,7 @@ fn the_test_of_a_channel_tells_its_result() {
     );
     check_markup(&page, "/channels");
     let page = test("mail");
-    let sentence = "mail: The test message did not get through. There was no connection to the mail server.";
+    let sentence = "mail: The test message did not get through. The mail server could not be reached.";
     assert!(page.contains(sentence) && page.contains("127.0.0.1:"), "{page}");
     let unknown = operator.page("/channels?tested=%3Cscript%3Ealert(1)");
     assert!(!unknown.contains("role=\"status\"") && !unknown.contains("alert(1)"), "{unknown}");

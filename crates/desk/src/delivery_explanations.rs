@@ -99,13 +99,13 @@ pub(super) fn describe_failure(receiver: Receiver, answer: &str) -> String {
         return "It could not be written to the mail folder.".to_owned();
     }
     if has(&["dns lookup failed", "resolving the name", "has no address"]) {
-        return format!("The {name} was not found under its name.");
+        return format!("The name of the {name} could not be found.");
     }
     if has(&["no reply", "timed out", "took longer than", "did not finish"]) {
         return format!("The {name} did not answer in time.");
     }
     if has(&["connect", "closed", "reset", "refused", "unreachable", "broken pipe", "os error"]) {
-        return format!("There was no connection to the {name}.");
+        return format!("The {name} could not be reached.");
     }
     if has(&["gets no mail"]) {
         return "This address gets no mail.".to_owned();
@@ -151,7 +151,7 @@ fn describe_reply(receiver: Receiver, code: u16, answer: &str) -> String {
         410 => format!("The {name} no longer exists."),
         429 => format!("The {name} asks this server to wait, because it gets too many messages."),
         400..=499 => format!("The {name} refused it."),
-        _ => format!("The {name} has a problem of its own."),
+        _ => format!("The {name} reported an internal error."),
     }
 }
 
@@ -187,13 +187,13 @@ pub(super) fn describe_signal(signal: Signal) -> &'static str {
         Signal::Listed => "The address or a link is at a domain that you have blocked.",
         Signal::Honeypot => "A hidden field was filled in, which only programs do.",
         Signal::TimeToFill => "The form was filled in faster than a person could.",
-        Signal::Origin => "It was sent from another site than yours.",
+        Signal::Origin => "It was sent from a site that is not yours.",
         Signal::Offer => "Offers something that you did not ask for.",
-        Signal::Lure => "Promises money or makes an offer, and asks to go on in a messenger app.",
+        Signal::Lure => "Promises money or makes an offer, and asks to continue in a messenger app.",
         Signal::Disguise => "Hides words with odd letters, or consists of random letters.",
         Signal::Shouting => "Is written in capitals.",
         Signal::Name => "The name does not look like a person's name.",
-        Signal::Learned => "Resembles messages that you called spam.",
+        Signal::Learned => "Resembles messages that you marked as spam.",
         Signal::Opinion => "Your rspamd server considers it spam.",
     }
 }
@@ -234,12 +234,12 @@ mod tests {
             (
                 SmtpPhase::Connect,
                 broken("DNS lookup failed: no such name"),
-                "The mail server was not found under its name.",
+                "The name of the mail server could not be found.",
             ),
             (
                 SmtpPhase::Connect,
                 broken("Connection refused (os error 111)"),
-                "There was no connection to the mail server.",
+                "The mail server could not be reached.",
             ),
             (SmtpPhase::Connect, silence.clone(), "The mail server did not answer in time."),
             (
@@ -268,11 +268,7 @@ mod tests {
                 refusal(421, "4.3.2 busy"),
                 "The mail server cannot take it at the moment.",
             ),
-            (
-                SmtpPhase::Ehlo,
-                broken("the connection was closed"),
-                "There was no connection to the mail server.",
-            ),
+            (SmtpPhase::Ehlo, broken("the connection was closed"), "The mail server could not be reached."),
             (
                 SmtpPhase::Auth,
                 refusal(535, "5.7.8 no"),
@@ -335,7 +331,7 @@ mod tests {
         for (receiver, answer, expected) in [
             (
                 Webhook,
-                "308 Permanent Redirect: the redirect to https://b.example/ was not followed; change the url",
+                "308 Permanent Redirect: the redirect to https://b.example/ was not followed: set the channel's `url` to the final address",
                 "The receiver has moved to another address.",
             ),
             (Webhook, "403 Forbidden: certificate required", "The receiver denied access."),
@@ -347,16 +343,16 @@ mod tests {
                 "429 Too Many Requests",
                 "The receiver asks this server to wait, because it gets too many messages.",
             ),
-            (Webhook, "500 Internal Server Error", "The receiver has a problem of its own."),
+            (Webhook, "500 Internal Server Error", "The receiver reported an internal error."),
             (
                 Webhook,
                 "hooks.example.com:443: resolving the name: no record",
-                "The receiver was not found under its name.",
+                "The name of the receiver could not be found.",
             ),
             (
                 Webhook,
                 "hooks.example.com:443: connecting to 192.0.2.1:443: Connection refused (os error 111)",
-                "There was no connection to the receiver.",
+                "The receiver could not be reached.",
             ),
             (
                 Webhook,

@@ -325,10 +325,10 @@ impl Handler for Desk {
 fn timeout_message(is_change: bool) -> (StatusCode, &'static str, &'static str) {
     if is_change {
         let sentence = "The change continues in the background, and then appears in the log.";
-        (StatusCode::ACCEPTED, "This takes longer", sentence)
+        (StatusCode::ACCEPTED, "This is taking longer than usual", sentence)
     } else {
         let sentence = "The server could not read the inbox in time. Try again in a moment.";
-        (StatusCode::SERVICE_UNAVAILABLE, "This takes too long", sentence)
+        (StatusCode::SERVICE_UNAVAILABLE, "This took too long", sentence)
     }
 }
 
