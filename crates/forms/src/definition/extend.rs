@@ -32,7 +32,7 @@ impl Reader<'_> {
         let known: Vec<&str> = FORM_KEYS.iter().chain(&SETTINGS).copied().collect();
         self.check_keys(table, &known);
         if table.get(FIXED_KEY).is_some() {
-            let message = format!("`{FIXED_KEY}` of the form `{}` is fixed", base.name);
+            let message = format!("`{FIXED_KEY}` of the form `{}` cannot be changed", base.name);
             self.fault(span(table, FIXED_KEY), message, "remove the line");
         }
         let mut form = base.clone();
@@ -59,13 +59,13 @@ impl Reader<'_> {
         let Some(list) = table.get("field") else { return };
         let DeValue::Array(items) = list.get_ref() else {
             let hint = "write `[[field]]` above the keys of each field";
-            self.fault(list.span(), "`field` must be tables".to_owned(), hint);
+            self.fault(list.span(), "`field` must be a list of tables".to_owned(), hint);
             return;
         };
         let mut seen: Vec<&'static str> = Vec::new();
         for item in items {
             let DeValue::Table(table) = item.get_ref() else {
-                self.fault(item.span(), "`field` must be tables".to_owned(), "");
+                self.fault(item.span(), "each entry of `field` must be a table".to_owned(), "");
                 continue;
             };
             let name = self.text(table, "name").unwrap_or_default();
@@ -107,8 +107,10 @@ impl Reader<'_> {
         for (key, value) in table {
             let key = key.get_ref();
             if !is_same(key) {
-                let message =
-                    format!("`{key}` of the field `{}` of the form `{}` is fixed", field.name, form.name);
+                let message = format!(
+                    "`{key}` of the field `{}` of the form `{}` cannot be changed",
+                    field.name, form.name
+                );
                 let hint = format!("only {} can be changed", CHANGEABLE_KEYS.join(", "));
                 self.fault(value.span(), message, &hint);
             }

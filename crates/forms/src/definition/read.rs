@@ -269,7 +269,7 @@ impl<'a> Reader<'a> {
     fn fields(&mut self, table: &Table<'_>, key: &str) -> Vec<Field> {
         let Some(list) = table.get(key) else { return Vec::new() };
         let DeValue::Array(items) = list.get_ref() else {
-            let message = format!("`{key}` must be tables");
+            let message = format!("`{key}` must be a list of tables");
             self.fault(list.span(), message, "write `[[field]]` above the keys of each field");
             return Vec::new();
         };
@@ -279,7 +279,7 @@ impl<'a> Reader<'a> {
         let mut fields: Vec<Field> = Vec::new();
         for item in items.iter().take(MAX_FIELDS) {
             let DeValue::Table(table) = item.get_ref() else {
-                self.fault(item.span(), format!("`{key}` must be tables"), "");
+                self.fault(item.span(), format!("each entry of `{key}` must be a table"), "");
                 continue;
             };
             let Some(field) = self.field(table, item.span()) else { continue };
@@ -339,8 +339,10 @@ impl<'a> Reader<'a> {
         if let Some(example) = written.map(str::to_owned).or_else(|| example(&field)) {
             field.example = intern(&example);
         } else if self.faults.is_empty() {
-            let message =
-                format!("the field `{name}` accepts no value such as {}", examples(&field).join(", "));
+            let message = format!(
+                "no example could be generated for the field `{name}`: it accepts none of {}",
+                examples(&field).join(", ")
+            );
             self.fault(span(table, "max"), message, "increase `max`, or add `example = \"…\"`");
         }
         Some(field)
@@ -407,7 +409,11 @@ impl<'a> Reader<'a> {
             return Vec::new();
         };
         if !kind.has_options() {
-            self.fault(list.span(), "only choice, choices and hidden have `options`".to_owned(), "");
+            self.fault(
+                list.span(),
+                "only fields of the type choice, choices or hidden have `options`".to_owned(),
+                "",
+            );
             return Vec::new();
         }
         let DeValue::Array(items) = list.get_ref() else {
@@ -463,7 +469,7 @@ impl<'a> Reader<'a> {
             Date => field.days = [self.day(table, "min"), self.day(table, "max")],
             kind => {
                 if table.get("min").is_some() {
-                    let message = "only number, date and choices have `min`".to_owned();
+                    let message = "only fields of the type number, date or choices have `min`".to_owned();
                     self.fault(span(table, "min"), message, "");
                 }
                 if kind.is_written() {

@@ -147,7 +147,10 @@ fn every_fault_of_a_file_is_reported_with_its_line() {
     for (field, message) in [
         ("type = \"choice\"\noptions = []", "`options` must have 1 to 100 texts"),
         ("type = \"choice\"", "`options` is missing"),
-        ("type = \"text\"\noptions = [\"a\"]", "only choice, choices and hidden have `options`"),
+        (
+            "type = \"text\"\noptions = [\"a\"]",
+            "only fields of the type choice, choices or hidden have `options`",
+        ),
         ("type = \"text\"\nmax = 0", "`max` must be a number from 1 to 20000"),
         ("type = \"number\"\nmin = 2\nmax = 1", "`min` is greater than `max`"),
         ("type = \"number\"\nexample = \"many\"", "`example` of the field `a` is not a value"),
@@ -288,10 +291,10 @@ label = "Budget"
     assert_eq!(
         faults,
         [
-            "forms/contact.toml:2: `unique` of the form `contact` is fixed",
-            "forms/contact.toml:6: `max` of the field `message` of the form `contact` is fixed",
-            "forms/contact.toml:5: `required` of the field `message` of the form `contact` is fixed",
-            "forms/contact.toml:9: `type` of the field `firstname` of the form `contact` is fixed",
+            "forms/contact.toml:2: `unique` of the form `contact` cannot be changed",
+            "forms/contact.toml:6: `max` of the field `message` of the form `contact` cannot be changed",
+            "forms/contact.toml:5: `required` of the field `message` of the form `contact` cannot be changed",
+            "forms/contact.toml:9: `type` of the field `firstname` of the form `contact` cannot be changed",
             "forms/contact.toml:11: the field `budget` of the form `contact` must be optional",
             "forms/contact.toml:16: the field `budget` exists twice",
         ]
