@@ -356,7 +356,10 @@ impl Client {
                 AuthorizationStatus::Pending => {}
                 AuthorizationStatus::Valid => continue,
                 status => {
-                    let cause = format!("that of {} has the status {status:?}", authorization.identifier());
+                    let cause = format!(
+                        "the authorization of {} has the status {status:?}",
+                        authorization.identifier()
+                    );
                     return Err(OrderError::new("authorization", cause));
                 }
             }

@@ -67,7 +67,7 @@ impl ServerCertificate {
             .map_err(|_| chain_defect("cannot be parsed, although its file is valid PEM".to_owned()))?;
         if let Some(number) = first_damaged(&chain) {
             return Err(chain_defect(format!(
-                "cannot be used: number {number} of the certificates in its file cannot be parsed"
+                "cannot be used: certificate number {number} in its file cannot be parsed"
             )));
         }
         let key = PrivateKeyDer::from_pem_slice(&key).map_err(|error| {
@@ -326,7 +326,7 @@ mod tests {
         let other = "-----BEGIN CERTIFICATE-----\nMAA=\n-----END CERTIFICATE-----\n";
         for damaged in [&torn, other] {
             let chain = format!("{whole}{damaged}");
-            check(&chain, &own.key, "the certificate cannot be used: number 3 of the certificates");
+            check(&chain, &own.key, "the certificate cannot be used: certificate number 3");
         }
     }
 
