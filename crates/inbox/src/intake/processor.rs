@@ -130,7 +130,7 @@ impl Processor {
         let thread = self.thread.lock().unwrap_or_else(PoisonError::into_inner).take();
         if thread.is_some_and(|thread| thread.join().is_err()) {
             tracing::error!(
-                "the intake processor panicked before it was stopped; the next start processes the remaining submissions"
+                "the thread that processes submissions panicked; the next start of the server processes the remaining submissions"
             );
         }
     }

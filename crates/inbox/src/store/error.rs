@@ -134,11 +134,14 @@ impl StoreError {
             StoreError::Io { path, error }
                 if matches!(error.kind(), io::ErrorKind::NotADirectory | io::ErrorKind::AlreadyExists) =>
             {
-                Some(format!("move away the file that is where {} needs a folder", path.display()))
+                Some(format!(
+                    "a part of {} is a file, but must be a folder: move that file away",
+                    path.display()
+                ))
             }
             StoreError::NotDurable { setting: setting @ ("fsync" | "synchronous_commit"), .. } => {
                 Some(format!(
-                    "set `{setting} = on` in the server's `postgresql.conf` and reload the server, or wherever it was changed: `ALTER DATABASE … RESET {setting}`, `ALTER ROLE … RESET {setting}`"
+                    "set `{setting} = on` in the server's `postgresql.conf` and reload the server; if it was changed for the database or the role: `ALTER DATABASE … RESET {setting}`, `ALTER ROLE … RESET {setting}`"
                 ))
             }
             _ => self.advice().map(str::to_owned),
@@ -219,7 +222,7 @@ impl StoreError {
 /// Completes the sentence “PostgreSQL reported …”.
 fn describe_sqlstate(code: &str) -> String {
     match code {
-        "42501" => format!("that the role lacks a right (SQLSTATE {code})"),
+        "42501" => format!("that the role lacks a privilege (SQLSTATE {code})"),
         code => format!("an error (SQLSTATE {code}): see the log of the database server"),
     }
 }
@@ -235,7 +238,7 @@ fn permission_hint(path: &Path) -> String {
     match existing {
         // A server should not run as root, so give the files to this user instead.
         Some((_, 0)) if us != 0 && folder.is_dir() => format!(
-            "this process runs as {name}, and the files belong to root: `sudo chown -R {account} {}` changes that, if only frontdesk uses this folder",
+            "this process runs as {name}, and the files belong to root: if only frontdesk uses this folder, run `sudo chown -R {account} {}`",
             folder.display()
         ),
         Some((_, 0)) if us != 0 => {
