@@ -278,11 +278,12 @@ fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
 /// stores them a last time, even if space is low, and gives up after [`LAST_ATTEMPT`]. Blocks until then.
 /// Logs an error and returns at once if it cannot create a runtime.
 pub(super) fn store_regularly(views: &PageViews, store: &Store, disk: &DiskMonitor, stop: &Receiver<()>) {
-    let Ok(runtime) = tokio::runtime::Builder::new_current_thread().enable_time().build() else {
-        tracing::error!(
-            "cannot create an asynchronous runtime; page views are not stored until the server is restarted"
-        );
-        return;
+    let runtime = match tokio::runtime::Builder::new_current_thread().enable_time().build() {
+        Ok(runtime) => runtime,
+        Err(error) => {
+            tracing::error!(%error, "cannot start storing page views; will not retry until the server is restarted");
+            return;
+        }
     };
     let mut unstored = UnstoredCounts::default();
     // Views count for the day on which the interval began.
