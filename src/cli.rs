@@ -10,12 +10,12 @@ mod config_and_site_loading;
 mod config_needs;
 mod convert;
 mod current_user;
+mod diagnostics;
 mod doctor;
 mod export;
 pub mod inbox;
 mod init;
 mod mcp;
-mod output;
 mod screening;
 mod serve;
 mod stats;
@@ -33,7 +33,7 @@ use clap::{CommandFactory as _, Parser};
 use clap_complete::Shell;
 
 use self::config_and_site_loading::{ConfigOverrides, InboxLocation, SiteArgument, SiteFolder};
-use self::output::{ERROR, write_error};
+use self::diagnostics::{ERROR, write_error};
 use self::serve::ServeOptions;
 use frontdesk_process::panics;
 

@@ -17,7 +17,7 @@ use http::{HeaderName, HeaderValue, header};
 use jiff::Timestamp;
 
 use self::local_server::LocalServer;
-use super::output::{exit_code, with_hint};
+use super::diagnostics::{exit_code, with_hint};
 use frontdesk_audit::{
     Baseline, ExtraRoots, Options, Report, Severity, Url, audit, is_loopback, parse_target, rules,
 };

@@ -12,7 +12,7 @@ use anyhow::anyhow;
 use jiff::Timestamp;
 
 use super::config_and_site_loading::refuse_served_folder;
-use super::output::{counted, with_hint};
+use super::diagnostics::{counted, with_hint};
 use frontdesk_config::Config;
 use frontdesk_inbox::store::{self, Backup, BackupError, DatabaseUrl, StoreError};
 use frontdesk_process::progress_bar::{Progress, describe_duration, describe_size};

@@ -7,7 +7,7 @@ use std::process::ExitCode;
 use serde_json::json;
 
 use super::config_and_site_loading::SiteCache;
-use super::output::{GOOD, count_faults, counted, exit_code, print_faults, print_notes};
+use super::diagnostics::{GOOD, count_faults, counted, exit_code, print_faults, print_notes};
 use super::{config_and_site_loading, doctor, init};
 use frontdesk_config::{Config, FILE_NAME, FORMS_FOLDER, Flag, Setting};
 use frontdesk_forms::FormSet;

@@ -7,7 +7,7 @@ use anyhow::bail;
 use clap::Args;
 
 use super::config_needs::{ConfigNeeds, NOTHING, as_warnings};
-use super::output::{count_faults, counted, plural, print_faults, with_hint};
+use super::diagnostics::{count_faults, counted, plural, print_faults, with_hint};
 use frontdesk_config::{Config, FILE_NAME, Flag};
 use frontdesk_convert::parse_url;
 use frontdesk_forms::text::visible;

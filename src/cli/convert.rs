@@ -8,7 +8,7 @@ use anyhow::{Context as _, anyhow};
 use clap::Args;
 use frontdesk_convert::{Converted, Options, Selector, Url, convert, decode_html, parse_url};
 
-use super::output::{WARNING, with_hint};
+use super::diagnostics::{WARNING, with_hint};
 
 #[derive(Debug, Args)]
 pub(super) struct ConvertOptions {

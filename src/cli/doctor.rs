@@ -21,7 +21,7 @@ use std::time::Instant;
 use anyhow::bail;
 use jiff::Timestamp;
 
-use super::output::{DIM, ERROR, GOOD, counted, exit_code, print_faults};
+use super::diagnostics::{DIM, ERROR, GOOD, counted, exit_code, print_faults};
 use super::{config_and_site_loading, config_needs};
 pub(super) use check_result::CheckResult;
 use dns_client::Resolver;

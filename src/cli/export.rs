@@ -24,7 +24,7 @@ use self::folder::ExportFolder;
 use self::layout::ExportLayout;
 use super::config_and_site_loading::{self, SiteArgument, SiteCache};
 use super::config_needs;
-use super::output::{GOOD, WARNING, count_faults, counted, print_faults, with_hint};
+use super::diagnostics::{GOOD, WARNING, count_faults, counted, print_faults, with_hint};
 use frontdesk_app::responses_for_export::describe;
 use frontdesk_config::Config;
 use frontdesk_forms::text::visible;

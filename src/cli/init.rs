@@ -6,7 +6,7 @@ use std::process::ExitCode;
 
 use anyhow::{Context as _, anyhow, bail};
 
-use super::output::{GOOD, with_hint};
+use super::diagnostics::{GOOD, with_hint};
 use frontdesk_config::{Config, FILE_NAME, toml_string};
 use frontdesk_site::{find_containing_folder, has_home_page, resolve_path};
 
@@ -362,7 +362,7 @@ mod tests {
         }
         let hint = |site: &str, build: &str| {
             let error = run(Some(&at(site)), Some(&at(build))).expect_err("it would be published");
-            crate::cli::output::hint(&error).expect("it has a hint")
+            crate::cli::diagnostics::hint(&error).expect("it has a hint")
         };
         let (desk, help) = (at("desk"), at("help"));
         let expected = format!("`frontdesk init {} --prebuilt {}`", help.display(), at("dist").display());

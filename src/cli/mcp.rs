@@ -29,7 +29,7 @@ use self::arguments::ToolArguments;
 use self::session::{McpSession, ToolError};
 use self::tools::{TOOLS, ToolSpec};
 use crate::cli::config_needs;
-use crate::cli::output::with_hint;
+use crate::cli::diagnostics::with_hint;
 use frontdesk_forms::text::{cut, visible};
 use frontdesk_process::panics::{self, Part};
 

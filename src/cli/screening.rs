@@ -14,7 +14,7 @@ use serde_json::{Map, Value, json};
 
 use super::config_and_site_loading::{self, InboxLocation, SiteCache, SiteFolder};
 use super::config_needs;
-use super::output::{counted, with_hint};
+use super::diagnostics::{counted, with_hint};
 use frontdesk_config::Config;
 use frontdesk_forms::text::visible;
 use frontdesk_forms::{CONTACT, Entry, Extras, parse};

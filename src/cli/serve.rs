@@ -33,7 +33,7 @@ use self::trial_load::TrialLoad;
 use self::watch::SiteWatcher;
 use super::config_and_site_loading::{self, SiteCache};
 use super::config_needs;
-use super::output::{count_faults, counted, with_hint};
+use super::diagnostics::{count_faults, counted, with_hint};
 use frontdesk_app::{self as app, AppState, LiveReload, Metrics, PageViews, Snapshot};
 use frontdesk_canary::Canary;
 use frontdesk_config::{Config, Flag};

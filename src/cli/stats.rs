@@ -7,10 +7,10 @@ use jiff::civil::Date;
 use serde_json::{Value, json};
 
 use super::config_and_site_loading::SiteFolder;
+use super::diagnostics::counted;
 use super::inbox::command_context::Console;
 use super::inbox::count_table::write_table;
 use super::inbox::stats::{first_day, write_wrapped};
-use super::output::counted;
 use frontdesk_app::page_views::{AgentClass, class_of, names_of};
 use frontdesk_config::Config;
 use frontdesk_desk::submission_json as json_lines;

@@ -9,7 +9,7 @@ use anyhow::{Context as _, anyhow};
 use clap::Subcommand;
 
 use super::config_and_site_loading::{SiteFolder, refuse_served_folder};
-use super::output::{counted, with_hint};
+use super::diagnostics::{counted, with_hint};
 use frontdesk_config::Config;
 use frontdesk_inbox::store::{self, CopyError, StoreError};
 use frontdesk_process::progress_bar::{Progress, describe_duration};

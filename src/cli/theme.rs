@@ -6,7 +6,7 @@ use std::process::ExitCode;
 
 use anyhow::{Context as _, anyhow, bail};
 
-use super::output::{GOOD, with_hint};
+use super::diagnostics::{GOOD, with_hint};
 use frontdesk_config::FILE_NAME;
 use frontdesk_site::BUILT_IN_THEME;
 use frontdesk_site::fault::closest;

@@ -29,7 +29,7 @@ pub(super) fn read(r: &mut Reader<'_>) -> (Vec<Address>, Option<Address>, WebOpt
         "The public address, or a list of several. A port alone is on 127.0.0.1, and port 0 picks a free port. \
          \":80\" listens on every interface, \"unix:/run/frontdesk/http.sock\" serves a proxy on this machine. \
          Sockets that a service manager passes replace these addresses.",
-        value_parsers::addresses,
+        value_parsers::listen_addresses,
     );
     let mut ops_listen = r.get(
         restart("server.ops_listen"),

@@ -31,7 +31,7 @@ pub(super) fn read(r: &mut Reader<'_>, data_dir: &Path) -> (Vec<Address>, TlsOpt
         "[]",
         "The addresses of the HTTPS listener, such as \"[::]:443\", in the format of `server.listen`. Sockets \
          named `https` that a service manager passes replace them. Guide: docs/pages/tls.md.",
-        value_parsers::addresses_or_none,
+        value_parsers::listen_addresses_or_none,
     );
     for address in &mut listen {
         server::resolve_socket_path(address, r.site_folder());

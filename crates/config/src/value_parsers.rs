@@ -444,7 +444,7 @@ pub(super) fn recipient(raw: &Raw) -> ParseResult<Recipient> {
 }
 
 /// Parses addresses to listen on, at least one: a port as a number, or texts ([`Raw::items`]).
-pub(super) fn addresses(raw: &Raw) -> ParseResult<Vec<Address>> {
+pub(super) fn listen_addresses(raw: &Raw) -> ParseResult<Vec<Address>> {
     let expected = "a port such as 8080, an address and a port such as \"127.0.0.1:8080\", \"localhost:8080\" or \":80\", \"unix:/PATH\", or a list of these";
     let found = match raw {
         Raw::Number(port) => vec![port.to_string().parse().map_err(|_| expected.to_owned())?],
@@ -453,9 +453,9 @@ pub(super) fn addresses(raw: &Raw) -> ParseResult<Vec<Address>> {
     if found.is_empty() { Err(expected.to_owned()) } else { Ok(found) }
 }
 
-/// Like [`addresses`], but accepts an empty list or text.
-pub(super) fn addresses_or_none(raw: &Raw) -> ParseResult<Vec<Address>> {
-    if raw.items().is_some_and(|items| items.is_empty()) { Ok(Vec::new()) } else { addresses(raw) }
+/// Like [`listen_addresses`], but returns an empty list for an empty list or text.
+pub(super) fn listen_addresses_or_none(raw: &Raw) -> ParseResult<Vec<Address>> {
+    if raw.items().is_some_and(|items| items.is_empty()) { Ok(Vec::new()) } else { listen_addresses(raw) }
 }
 
 /// Parses one address to listen on, or "off" or an empty text as `None`.

@@ -39,7 +39,7 @@ pub(super) struct PageRequest<'a> {
     pub(super) operator: &'a InboxUser,
     /// The list and the position in it that the URL specifies.
     pub(super) query: ListQuery,
-    /// The notice of the change that redirected to this page.
+    /// The notice with the result of the change after which the browser was redirected to this page.
     notice: Option<Notice>,
     /// The channel for which a test message has just been requested.
     pub(super) tested: Option<String>,

@@ -374,7 +374,8 @@ fn is_inside_block(before: &str, after: &str) -> bool {
         && !after.trim_start_matches([' ', '>']).trim_end().trim_matches(['-', '=']).is_empty()
 }
 
-/// Whether there is an empty line between the first and the last line of the text.
+/// Whether a line between the first and the last line of the text is empty, apart from white space and
+/// markers of quotes ([`is_empty_line`]).
 fn has_empty_line(text: &str) -> bool {
     let between = text.split_once('\n').and_then(|(_, rest)| rest.rsplit_once('\n'));
     between.is_some_and(|(between, _)| between.split('\n').any(is_empty_line))

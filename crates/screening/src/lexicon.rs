@@ -10,7 +10,7 @@ use std::sync::{Arc, LazyLock, OnceLock};
 
 use serde::Deserialize;
 
-use super::features::{self, FeatureId, FeatureKind, FeatureSet, Shape};
+use super::feature_set::{self, FeatureId, FeatureKind, FeatureSet, Shape};
 use super::lexicon_fault::LexiconFault;
 use super::phrase_weight_sum::PhrasesOfWord;
 use super::tokenizer::{PREFIX_LENGTHS, Token, Tokenizer, Word, extend_hash};
@@ -225,7 +225,8 @@ impl Lexicon {
 impl Tables {
     /// Builds the tables of [`Lexicon::with_files`]. The fault names the file.
     fn with_files(own: &BTreeMap<String, String>) -> Result<Tables, LexiconFault> {
-        let declarations = std::iter::once(features::BUILT_IN).chain(own.get(FEATURES).map(String::as_str));
+        let declarations =
+            std::iter::once(feature_set::BUILT_IN).chain(own.get(FEATURES).map(String::as_str));
         let features = FeatureSet::parse(declarations)
             .map_err(|fault| LexiconFault { file: FEATURES.to_owned(), ..fault })?;
         let mut builder = Builder::new(features);

@@ -12,7 +12,7 @@
 #![cfg_attr(test, allow(clippy::disallowed_methods, reason = "tests read clocks"))]
 
 mod domain_lists;
-mod features;
+mod feature_set;
 mod hashed_tokens;
 pub mod learned;
 mod lexicon;
@@ -36,7 +36,7 @@ use std::time::{Duration, Instant};
 use serde::{Deserialize, Serialize};
 
 pub use domain_lists::{Domains, NotADomain};
-pub use features::FeatureKind;
+pub use feature_set::FeatureKind;
 pub use hashed_tokens::TokenKey;
 use learned::{LearnedModel, Resemblance, Tokens};
 pub use lexicon::Lexicon;

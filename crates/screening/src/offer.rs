@@ -1,6 +1,6 @@
 //! Whether a text is an offer that its reader did not ask for: the points of its features.
 
-use super::features::{FeatureId, FeatureKind, Shape};
+use super::feature_set::{FeatureId, FeatureKind, Shape};
 use super::lexicon::{FULL_WEIGHT, Lexicon};
 use super::site_profile::SiteProfile;
 

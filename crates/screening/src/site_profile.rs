@@ -3,7 +3,7 @@
 
 use std::collections::HashMap;
 
-use super::features::{FeatureId, FeatureKind};
+use super::feature_set::{FeatureId, FeatureKind};
 use super::lexicon::{FULL_WEIGHT, Lexicon, Words};
 use super::tokenizer::{Token, Tokenizer, Word};
 

@@ -3,7 +3,7 @@
 use std::sync::LazyLock;
 
 use super::domain_lists::{Domains, sorted_lines_contain};
-use super::features::Shape;
+use super::feature_set::Shape;
 use super::lexicon::{Words, split_words};
 use super::offer::{MAX_POINTS, Offer, Weights};
 use super::site_profile::SiteProfile;

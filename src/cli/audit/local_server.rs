@@ -23,7 +23,7 @@ impl LocalServer {
         let folder = std::path::absolute(folder)
             .with_context(|| format!("cannot make the path `{}` absolute", folder.display()))?;
         let program = std::env::current_exe().with_context(|| {
-            format!("cannot find the program file of frontdesk, which would serve {}", folder.display())
+            format!("cannot find frontdesk's own program file, which is needed to serve {}", folder.display())
         })?;
         let mut child = Command::new(&program)
             .arg("serve")

@@ -4,7 +4,7 @@ use std::io::{self, Write};
 
 use anstyle::Style;
 
-use crate::cli::output::{DIM, ERROR, GOOD, WARNING, counted};
+use crate::cli::diagnostics::{DIM, ERROR, GOOD, WARNING, counted};
 use frontdesk_audit::{Exchange, Finding, Group, Report, Rule, Severity, rules};
 use frontdesk_forms::text::visible;
 

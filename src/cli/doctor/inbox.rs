@@ -7,7 +7,7 @@ use jiff::Timestamp;
 
 use super::canary;
 use super::check_result::CheckResult;
-use crate::cli::output::{counted, plural};
+use crate::cli::diagnostics::{counted, plural};
 use frontdesk_config::Config;
 use frontdesk_deliver::problem_digest::Digest;
 use frontdesk_inbox::store::{Filter, InboxReader, StoreError};

@@ -16,7 +16,7 @@ use self::display::{AppendedLines, FullScreen, StatusLine};
 use super::canary::{describe, describe_all};
 use super::check_result::CheckResult;
 use super::inbox::examine_inbox;
-use crate::cli::output::{counted, exit_code};
+use crate::cli::diagnostics::{counted, exit_code};
 use frontdesk_config::Config;
 use frontdesk_deliver::problem_digest::CanaryProblem;
 use frontdesk_inbox::store::{InboxReader, Queue, StoreError};

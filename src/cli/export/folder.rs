@@ -15,7 +15,7 @@ use rustix::fs::{CWD, RenameFlags, renameat_with};
 use rustix::io::Errno;
 use serde_json::Value;
 
-use crate::cli::output::with_hint;
+use crate::cli::diagnostics::with_hint;
 use frontdesk_site::file::fingerprint;
 use frontdesk_site::find_containing_folder;
 

@@ -9,7 +9,7 @@ use serde_json::{Value, json};
 use super::command_context::Console;
 use super::count_table::write_table;
 use super::stats::{first_day, write_wrapped};
-use crate::cli::output::counted;
+use crate::cli::diagnostics::counted;
 use frontdesk_desk::submission_json as json_lines;
 use frontdesk_forms::text::visible;
 use frontdesk_inbox::store::{Abuse, Decisions, SignalCount};

@@ -11,7 +11,7 @@ use jiff::civil::Date;
 use super::command_context::Console;
 use super::delivery_commands::{Outcome, change_each};
 use super::selection::find_all;
-use crate::cli::output::with_hint;
+use crate::cli::diagnostics::with_hint;
 use frontdesk_desk::User;
 use frontdesk_desk::time::parse_date;
 use frontdesk_forms::text::visible;

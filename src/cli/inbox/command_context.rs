@@ -11,7 +11,7 @@ use jiff::tz::TimeZone;
 use jiff::{Timestamp, Zoned};
 
 use crate::cli::current_user::current_user;
-use crate::cli::output::write_error;
+use crate::cli::diagnostics::write_error;
 use frontdesk_config::Config;
 use frontdesk_desk::User;
 use frontdesk_inbox::store::{DatabaseUrl, InboxReader};

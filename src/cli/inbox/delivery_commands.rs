@@ -6,7 +6,7 @@ use anyhow::{Context as _, anyhow};
 
 use super::command_context::Console;
 use super::selection::{PeriodOptions, find_all, parse_form_name};
-use crate::cli::output::{counted, exit_code, plural, with_hint};
+use crate::cli::diagnostics::{counted, exit_code, plural, with_hint};
 use frontdesk_forms::text::visible;
 use frontdesk_inbox::change::{Changes, Held, Queued, Released};
 use frontdesk_inbox::store::lock::Lock;

@@ -9,7 +9,7 @@ use anyhow::anyhow;
 use super::command_context::Console;
 use super::selection::{SelectedSubmissions, SelectionOptions};
 use super::table;
-use crate::cli::output::{counted, with_hint};
+use crate::cli::diagnostics::{counted, with_hint};
 use frontdesk_desk::{csv, submission_json};
 use frontdesk_inbox::store::{Filter, InboxReader};
 use frontdesk_process::output_file::write_to_file;

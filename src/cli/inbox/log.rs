@@ -5,7 +5,7 @@ use std::process::ExitCode;
 use serde_json::json;
 
 use super::command_context::Console;
-use crate::cli::output::counted;
+use crate::cli::diagnostics::counted;
 use crate::cli::text_width::{columns, pad};
 use frontdesk_desk::submission_json as json_lines;
 use frontdesk_desk::time::{format_local, format_utc};

@@ -12,7 +12,7 @@ use std::time::Duration;
 use anyhow::{anyhow, bail};
 
 use super::command_context::Console;
-use crate::cli::output::{counted, with_hint};
+use crate::cli::diagnostics::{counted, with_hint};
 use frontdesk_config::Config;
 use frontdesk_desk::time::{format_distance, format_local};
 use frontdesk_forms::text::{escape_html, visible};

@@ -8,7 +8,7 @@ use jiff::Timestamp;
 
 use super::command_context::Console;
 use super::selection::find_all;
-use crate::cli::output::{counted, exit_code, plural, with_hint};
+use crate::cli::diagnostics::{counted, exit_code, plural, with_hint};
 use frontdesk_desk::time::{TimeArgument, format_time};
 use frontdesk_forms::email::{Mailbox, with_ascii_domain};
 use frontdesk_forms::text::{is_blank, visible};

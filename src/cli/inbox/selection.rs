@@ -12,7 +12,7 @@ use uuid::Uuid;
 
 use super::command_context::Console;
 use crate::cli::config_and_site_loading::SiteFolder;
-use crate::cli::output::{exit_code, plural, with_hint};
+use crate::cli::diagnostics::{exit_code, plural, with_hint};
 use frontdesk_age::{AgeIdentity, EncryptionError};
 use frontdesk_desk::time::TimeArgument;
 use frontdesk_forms::is_form_name;

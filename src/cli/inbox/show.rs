@@ -10,7 +10,7 @@ use uuid::Uuid;
 use super::command_context::Console;
 use super::selection::{IdentityOption, decrypt_with, find};
 use super::table::{GAP, SEALED};
-use crate::cli::output::exit_code;
+use crate::cli::diagnostics::exit_code;
 use crate::cli::text_width::{columns, pad};
 use frontdesk_desk::submission_json;
 use frontdesk_desk::time::{format_distance, format_duration, format_time};

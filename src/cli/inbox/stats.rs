@@ -10,7 +10,7 @@ use serde_json::{Value, json};
 
 use super::command_context::Console;
 use super::show;
-use crate::cli::output::counted;
+use crate::cli::diagnostics::counted;
 use crate::cli::text_width::{columns, pad, wrap};
 use frontdesk_deliver::problem_digest::Digest;
 use frontdesk_desk::submission_json as json_lines;

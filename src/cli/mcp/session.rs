@@ -9,8 +9,8 @@ use uuid::Uuid;
 use crate::cli::config_and_site_loading;
 use crate::cli::config_needs::ConfigNeeds;
 use crate::cli::current_user::current_user;
+use crate::cli::diagnostics::write_error;
 use crate::cli::inbox::open_inbox;
-use crate::cli::output::write_error;
 use frontdesk_config::{Config, Flag};
 use frontdesk_inbox::store::{InboxReader, StoreError};
 

@@ -10,8 +10,8 @@ use std::time::Duration;
 use jiff::civil::Time;
 use jiff::{SignedDuration, Timestamp};
 
+use crate::cli::diagnostics::counted;
 use crate::cli::doctor::{self, CheckResult};
-use crate::cli::output::counted;
 use frontdesk_canary::{CertificateValidity, Outcome, ServerCheck, SiteContent, SitePage, Step, StepResult};
 use frontdesk_config::Config;
 use frontdesk_deliver::{TransportOptions, maintenance};

@@ -5,7 +5,7 @@ use std::net::SocketAddr;
 
 use anyhow::{Context as _, bail};
 
-use crate::cli::output::with_hint;
+use crate::cli::diagnostics::with_hint;
 use frontdesk_app::Sockets;
 use frontdesk_config::Config;
 use frontdesk_http::{Address, BindError, Socket};

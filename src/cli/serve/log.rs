@@ -19,7 +19,7 @@ use tracing_subscriber::filter::{LevelFilter, Targets};
 use tracing_subscriber::layer::SubscriberExt as _;
 use tracing_subscriber::util::SubscriberInitExt as _;
 
-use crate::cli::output::{hint, print_faults, print_notes};
+use crate::cli::diagnostics::{hint, print_faults, print_notes};
 use frontdesk_app as app;
 use frontdesk_config as config;
 use frontdesk_process::panics::{self, Panic};

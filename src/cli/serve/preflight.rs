@@ -8,7 +8,7 @@ use anyhow::{Context as _, bail};
 use jiff::tz::TimeZone;
 use jiff::{SignedDuration, Timestamp};
 
-use crate::cli::output::{count_faults, print_faults, with_hint};
+use crate::cli::diagnostics::{count_faults, print_faults, with_hint};
 use frontdesk_config::Config;
 use frontdesk_deliver::maintenance::BUILT_AT;
 use frontdesk_inbox::store::{self, Store, StoreError};

@@ -19,7 +19,7 @@ use super::service_manager::ServiceManager;
 use super::trial_load::TrialLoad;
 use super::watch::{ReloadReason, SiteWatcher, wait_for_quiet_period};
 use crate::cli::config_and_site_loading::{self, SiteCache};
-use crate::cli::output::{count_faults, counted};
+use crate::cli::diagnostics::{count_faults, counted};
 use frontdesk_app::agent_signature::Agents;
 use frontdesk_app::{AppState, Snapshot};
 use frontdesk_canary::Canary;

@@ -5,12 +5,12 @@ use std::time::Duration;
 
 use super::listen::ListeningAddresses;
 use super::log::ServerLog;
-use crate::cli::output::{DIM, ERROR, GOOD, counted};
+use crate::cli::diagnostics::{DIM, ERROR, GOOD, counted};
 use frontdesk_app::AppState;
 use frontdesk_config::Config;
 use frontdesk_site::format_time;
 
-/// The facts that the server reports once it serves.
+/// The facts that the server reports once it is ready to serve requests.
 pub(super) struct StartReport<'a> {
     pub(super) config: &'a Config,
     pub(super) app: &'a AppState,

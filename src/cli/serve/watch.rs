@@ -7,7 +7,7 @@ use std::time::{Duration, Instant};
 use notify::{EventKind, RecursiveMode, Watcher as _};
 
 use crate::cli::config_and_site_loading;
-use crate::cli::output::with_hint;
+use crate::cli::diagnostics::with_hint;
 use frontdesk_config::{Config, FORMS_FOLDER, LEXICON_FOLDER};
 use frontdesk_site::{BuildOptions, SITE_FOLDERS, has_home_page};
 

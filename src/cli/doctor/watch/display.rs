@@ -5,8 +5,8 @@ use std::io::{self, Write};
 
 use jiff::Timestamp;
 
+use crate::cli::diagnostics::{DIM, ERROR, GOOD};
 use crate::cli::doctor::check_result::CheckResult;
-use crate::cli::output::{DIM, ERROR, GOOD};
 use crate::cli::text_width::shorten;
 use frontdesk_desk::time::format_distance;
 use frontdesk_forms::text::visible;

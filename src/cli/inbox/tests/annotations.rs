@@ -1,8 +1,8 @@
 //! Tests of `done`, `note`, `log` and `sessions`.
 
 use super::*;
+use crate::cli::diagnostics::hint;
 use crate::cli::inbox::annotate::read_note;
-use crate::cli::output::hint;
 use frontdesk_desk::Role;
 use frontdesk_inbox::store::NewSession;
 
