@@ -36,7 +36,7 @@ pub(super) enum FollowUp {
     NextMonth,
     On(Date),
     Never,
-    /// The day in the form is missing or invalid.
+    /// The day in the form is not a valid date.
     Invalid,
 }
 

@@ -165,7 +165,7 @@ impl Cookies {
         format!("{prefix}frontdesk-inbox{port}")
     }
 
-    /// The name of the cookie for users who are named by a proxy. Form tokens are computed from its value.
+    /// The name of the cookie for users that a proxy names. Their form tokens are computed from its value.
     fn form_name(&self) -> String {
         format!("{}-form", self.name())
     }

@@ -34,7 +34,7 @@ pub fn write<E: From<std::io::Error>>(
     to_terminal: bool,
     out: &mut dyn Write,
 ) -> Result<usize, E> {
-    // The columns that `all` adds, named after the JSON fields. Lists are joined into one text per cell.
+    // The columns that `all` adds, named after the JSON members. Lists are joined into one text per cell.
     const OTHERS: [&str; 12] = [
         "_repeats",
         "_source",

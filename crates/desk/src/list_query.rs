@@ -12,7 +12,7 @@ use frontdesk_inbox::submission::Status;
 /// Maximum length of the search text, in bytes.
 const MAX_TEXT: usize = 200;
 
-/// Selects submissions by the work that remains to be done on them, such as open or done.
+/// Selects submissions by the state of the work on them, such as open, unread or done.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum ListState {
     /// Submissions that are neither done nor spam. Excludes held ones unless the list selects a status.

@@ -12,7 +12,7 @@ use super::state::DeskState;
 use frontdesk_inbox::store::notifier::notify_on_change;
 use frontdesk_inbox::store::{DatabaseUrl, InboxReader};
 
-/// All changes within this time are reported in one event.
+/// After a change, further changes are collected for this long and reported in one event.
 const COLLECT: Duration = Duration::from_millis(250);
 /// How often a stream without events sends a comment, so that a closed connection is noticed.
 const HEARTBEAT: Duration = Duration::from_secs(20);

@@ -131,7 +131,7 @@ impl LeadSource {
     }
 }
 
-/// The member of [`LeadSource`] that a request body sets with this member: `ref` for `desk_ref`.
+/// The member of [`LeadSource`] that `body_member` of a request body sets: `ref` for `desk_ref`.
 pub(crate) fn lead_member(body_member: &str) -> Option<&'static str> {
     index_of(body_member.strip_prefix(PREFIX)?).map(|index| LEAD_MEMBERS[index])
 }

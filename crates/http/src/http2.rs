@@ -88,7 +88,7 @@ pub(super) async fn serve<H: PublicHandler, S: AsyncRead + AsyncWrite + Unpin>(
         .max_local_error_reset_streams(RESET_BY_US)
         .serve_connection(TokioIo::new(stream), service);
     let mut connection = std::pin::pin!(connection);
-    // Do not close a connection that was opened during the drain: its client would only reconnect.
+    // The drain does not close a connection that was opened during it: its client would only reconnect.
     let begun = *phase.borrow();
     // Ignore errors here and below: the peer has disconnected or violated the protocol (hyper sent GOAWAY).
     // `is_over`: no GOAWAY follows, because the connection has ended, must close now or is late with a

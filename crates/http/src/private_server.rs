@@ -282,7 +282,7 @@ async fn respond<H: Handler>(
     })
 }
 
-/// A response body. A stream can hold a guard that exempts its connection from eviction at a limit.
+/// A response body. A stream can hold a guard that keeps its connection when others are closed at a limit.
 struct BusyBody<B> {
     body: B,
     _answering: Option<Answering>,

@@ -24,7 +24,7 @@ pub struct RequestBody {
     slot: Arc<Slot>,
     /// The connection, if a private listener accepted it; otherwise `None`.
     private: Option<Arc<PrivateConn>>,
-    /// A guard that exempts a private connection from eviction, from the end of its request's body on.
+    /// Set once a private connection's request is complete. Keeps the connection open at its limit.
     pub(super) answering: Option<Answering>,
 }
 

@@ -66,7 +66,7 @@ pub enum Admission {
     Refused {
         /// The layer whose quota requires the longer wait.
         by: Layer,
-        /// The time until the source is allowed a request if no other request is counted first. Never zero.
+        /// The time until this source may send a request, if no other request is counted first. Never zero.
         retry_after: Duration,
     },
 }

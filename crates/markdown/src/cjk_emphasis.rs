@@ -10,9 +10,10 @@ use comrak::options::Options;
 use crate::dollar_disambiguation;
 use crate::source_text::SourceText;
 
-/// Parses the body, see [`dollar_disambiguation::parse`]. Also returns the edits that make its emphasis readable for
-/// programs that follow CommonMark: in each block with emphasis that CommonMark does not recognize, tags
-/// such as `<strong>` replace all delimiters. A body without such emphasis is parsed as CommonMark.
+/// Parses the body, see [`dollar_disambiguation::parse`]. Also returns the edits that make its emphasis
+/// readable for programs that follow CommonMark: in each block with emphasis that CommonMark does not
+/// recognize, tags such as `<strong>` replace all delimiters. A body without such emphasis is parsed as
+/// CommonMark.
 pub fn parse<'a>(
     arena: &'a Arena<'a>,
     body: &str,

@@ -16,7 +16,7 @@ use super::publication::{ContentMark, examine};
 /// until the next load. Further files are opened for each request.
 pub const MAX_HELD_OPEN: u64 = 256;
 
-/// The process's limit of file descriptors divided by this bounds the number of files kept open.
+/// The number of files kept open is at most the process's limit of file descriptors divided by this.
 const HELD_OPEN_DIVISOR: u64 = 16;
 
 /// Length in bytes of the pieces that are examined and hashed.

@@ -162,7 +162,7 @@ pub(crate) fn exclusion_by_name(name: &str, is_folder: bool, siblings: Siblings)
         || (siblings.has_configuration && lower.ends_with(".toml"))
         || ends_with(&[".env"])
         || lower == "web.config";
-    // Syncthing and Dropbox add these texts to the name of the older of two versions; a date follows.
+    // Syncthing and Dropbox add these texts to the name of one of two versions. `2` begins the date.
     let is_conflict = [".sync-conflict-2", "conflicted copy 2"].iter().any(|part| lower.contains(part));
     let is_leftover = is_conflict
         || ends_with(&LEFTOVERS)

@@ -44,7 +44,7 @@ fn template_syntax(text: &str) -> Vec<TemplateSyntax> {
     let text = text.strip_prefix('\u{feff}').unwrap_or(text);
     let marks = FrontMatterMarks::of(text);
     let front_matter = marks.and_then(|marks| Some((marks, marks.split(text)?.1)));
-    // If no line ends the front matter, the first line is a horizontal rule instead.
+    // If no line ends the front matter, there is none, and the first line belongs to the body.
     let body = front_matter.map_or(text, |(_, body)| body);
     let skipped = &text[..text.len() - body.len()];
     if front_matter.is_some_and(|(marks, _)| !marks.is_yaml) {

@@ -20,7 +20,7 @@ pub struct RspamdOptions {
 #[derive(Clone, PartialEq, Eq)]
 pub struct Password(HeaderValue);
 
-/// The reason why a value is invalid, in words for the operator.
+/// The fault of a value, or a description of the valid ones, in words for the operator.
 pub type OptionsError = String;
 
 impl Password {

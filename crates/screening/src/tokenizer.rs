@@ -251,7 +251,7 @@ impl Tokenizer<'_> {
             if is_letter {
                 (before, hash) = (hash, extend_hash(hash, char::from(small)));
                 letters += 1;
-                // Only lowercase letters have this bit, so each of them adds 32.
+                // Of the letters, only lowercase ones have this bit, so each of them adds 32.
                 lower += usize::from(byte & 0x20);
             }
             is_letter.then_some(hash)

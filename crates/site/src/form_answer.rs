@@ -120,7 +120,7 @@ impl FormPage {
             let mut letters = name.chars();
             let slot = letters.next().unwrap_or_default();
             let (name, option) = letters.as_str().split_once(':').unwrap_or((letters.as_str(), ""));
-            // The marker for the form's message contains no field name. Its index is 0.
+            // The marker for the form's message contains no field name. Its field index is 0.
             let field = fields.iter().position(|field| field.name == name).unwrap_or(0);
             pieces.extend([
                 Piece::Text(before.into()),

@@ -389,7 +389,7 @@ struct ComposeContext<'a> {
 }
 
 impl ComposeContext<'_> {
-    /// Whether a page needs scripts to show its text, or `robots.txt` or `_headers` keeps it out of indexes.
+    /// Whether a page is a shell or an error page, or `robots.txt` or `_headers` keeps it out of indexes.
     fn withholds(&self, page: &HtmlPage<'_>) -> bool {
         let file_path = format!("{}{}", self.build.mount, page.name());
         let forbids = |(name, value): &(HeaderName, HeaderValue)| {

@@ -44,7 +44,7 @@ impl Visibility {
             "publish" | "ispublished" | "dgpublish" | "public" => draft(withheld(!flag?)),
             "isdraft" | "private" | "excluded" | "ignorepublish" | "ignorepost" => draft(withheld(flag?)),
             "password" => draft(withheld(!value.is_null() && value != "")),
-            // The status `draft` withholds no page: decision records with this status are published.
+            // `status: draft` withholds no page, because decision records with this status are published.
             "status" | "visibility" | "poststatus" => match value.as_str()?.to_ascii_lowercase().as_str() {
                 // `members`, `paid` and `tiers` mark posts in Ghost that only a site's subscribers may read.
                 "private" | "hidden" | "pending" | "trash" | "auto-draft" | "skip" | "members" | "paid"

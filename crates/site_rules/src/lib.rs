@@ -405,7 +405,7 @@ fn parse_redirect(line: &str, dialect: RulesDialect) -> Result<RedirectRule, Rul
     let is_netlify = dialect == RulesDialect::Netlify;
     let words: Vec<&str> = line.split_whitespace().take_while(|word| !word.starts_with('#')).collect();
     let Some((path, rest)) = words.split_first() else { return unsupported("has no path") };
-    // Accept only a capital `R`: before the target, `role=` may be a query parameter.
+    // Look only for a capital `R`: before the target, `role=` may be a query parameter.
     if rest.iter().any(|word| word.starts_with("Role=")) {
         return Err(RuleProblem::Protects);
     }
@@ -519,7 +519,7 @@ pub fn parse_headers(
             (Some(name), _) => (name.trim(), None),
             (None, Some((name, value))) => (name.trim(), Some(value.trim().to_owned())),
             (None, None) => {
-                // Probably a path that lacks its slash, so the headers below do not belong to the path above.
+                // With `/` or `*`, it is probably a path without its slash: skip the headers below it.
                 let is_path = text.contains(['/', '*']);
                 is_skipped |= is_path;
                 warn(if is_path {

@@ -27,7 +27,7 @@ use frontdesk_site::fault::{Fault, Severity};
 
 /// Maximum number of lines in the queue: less than 2 MB, as most lines are about 200 bytes long.
 const MAX_QUEUED: usize = 8192;
-/// A write to the log takes no further lines once it has this many bytes, the default capacity of a pipe.
+/// A write takes no more queued lines once it has this many bytes, the default capacity of a pipe.
 const MAX_WRITE: usize = 64 * 1024;
 /// Maximum time that a flush waits for the queue to be written.
 const FLUSH_TIMEOUT: Duration = Duration::from_secs(1);

@@ -32,7 +32,7 @@ const QUIET_PERIOD: Duration = Duration::from_millis(200);
 const MAX_SETTLE: Duration = Duration::from_secs(5);
 /// The quiet period for the output of a site generator, which may pause between files.
 const BUILD_QUIET_PERIOD: Duration = Duration::from_secs(1);
-/// Maximum wait for a rebuild. Until then, the previous site is served; after it, the folder is loaded as is.
+/// Maximum wait for a rebuild, while the previous site is served. Then the folder is loaded as it is.
 const MAX_BUILD_TIME: Duration = Duration::from_mins(2);
 
 /// Waits until no reload reason has arrived for the quiet period and the build, if there is one, has a home

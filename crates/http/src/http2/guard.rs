@@ -29,7 +29,7 @@ const BYTES_PER_UPDATE: u64 = 512;
 /// its first one.
 const MAX_FREE_UPDATES: u64 = 65_536;
 
-/// Shorter DATA frames are charged unless they end the stream, because normal clients do not send them.
+/// DATA frames of fewer bytes are charged unless they end the stream: normal clients do not send them.
 const SMALL_DATA: u32 = 64;
 
 /// The leaky bucket of one connection.

@@ -31,7 +31,7 @@ pub(crate) struct Candidate {
     /// When the submission was received, as Unix time in milliseconds.
     pub received_at: i64,
     pub content: Hash,
-    /// Whether later submissions with the same content count as repeats even after [`MaxAges::window`].
+    /// Whether this can repeat a submission with the same content that is older than [`MaxAges::window`].
     pub is_lasting: bool,
     /// The hash of the idempotency key that the sender sent, if there was one.
     pub key: Option<Hash>,

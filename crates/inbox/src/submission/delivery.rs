@@ -158,7 +158,7 @@ impl DueDelivery {
 #[derive(Clone, Debug, Default)]
 pub struct Candidates {
     pub due: Vec<DueDelivery>,
-    /// How many submissions from high-volume networks may have their first delivery attempt now.
+    /// How many first attempts to deliver submissions from high-volume networks may begin now.
     pub high_volume: usize,
 }
 
@@ -175,7 +175,7 @@ pub struct Claims {
     pub is_paused: bool,
     /// Whether the rate limit for high-volume networks delays some of the waiting deliveries.
     pub is_paced: bool,
-    /// When the remaining deliveries are due, or the current leases end.
+    /// When the next delivery that was not claimed is due, or the next lease ends.
     pub next: NextDue,
 }
 

@@ -64,7 +64,7 @@ pub fn next_step(outcome: &Outcome, id: Uuid, failures: u32, uncertain: u32, now
     }
     let Some(mut delay) = retry_delay(id, failures) else { return NextStep::Parked };
     if failure.cause == Cause::Uncertain {
-        // Do not retry a second time: each of the two attempts may already have delivered a copy.
+        // Do not retry after a second uncertain outcome: both attempts may have delivered a copy.
         if uncertain > 0 {
             return NextStep::Parked;
         }

@@ -206,7 +206,7 @@ fn tags_of(text: &str) -> impl Iterator<Item = (usize, String)> {
     })
 }
 
-/// The value of the attribute `key`, in any case, of a tag from [`tags_of`].
+/// The value of the attribute `key` of a tag from [`tags_of`]. The case of the name does not matter.
 fn attribute<'a>(tag: &'a str, key: &str) -> Option<&'a str> {
     let key = format!(" {}=\"", key.to_ascii_lowercase());
     let start = tag.to_ascii_lowercase().find(&key)? + key.len();

@@ -419,7 +419,7 @@ impl Drop for PgConnection {
 /// How long dropping a connection waits for the server.
 const DROP_TIMEOUT: Duration = Duration::from_secs(1);
 
-/// A query without rows, from which the server derives the column types of an `INSERT`.
+/// A query of the columns that an `INSERT` fills. Only the types of its columns are used.
 fn select_nothing(into: &str) -> String {
     let (table, names) = into.split_once(' ').unwrap_or_default();
     format!("SELECT {} FROM {table} LIMIT 0", names.trim_matches(['(', ')']))

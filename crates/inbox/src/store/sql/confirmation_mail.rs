@@ -214,7 +214,7 @@ impl Transaction<'_> {
                 close(tx, id, "released")?;
                 set_reason(tx, id, NOT_ASKED)?;
             }
-            // The mailbox got a confirmation email within a day. If the entry is new, try again in a day.
+            // The mailbox got such an email within the last day. If the entry is new, try again in a day.
             MailFate::Repeated if !reminds => {
                 let is_new = entry.received_at > now - DAY_IN_MILLISECONDS;
                 next_mail_at(is_new.then_some(now + DAY_IN_MILLISECONDS))?;

@@ -40,7 +40,7 @@ impl Reach {
         now: i64,
     ) -> Result<Reach, StoreError> {
         let mut reach = Reach::default();
-        // Without channels, there are no deliveries to look up.
+        // Without channels, no channel would get a submission, so the deliveries do not matter.
         if channels.is_empty() {
             return Ok(reach);
         }

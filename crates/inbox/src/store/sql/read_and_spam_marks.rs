@@ -115,7 +115,7 @@ impl Editor {
         let changed = tx.execute(set, values![id, is_spam.then_some(teacher.now)])?;
         if let Some(taught) = taught {
             if lesson::teach(tx, teacher, id, taught)? && changed == 0 {
-                // The mark did not change, so `annotate` logs nothing. Log the change of the lesson here.
+                // The mark did not change, so `annotate` logs nothing. Log the stored lesson here.
                 let action = if is_spam { OperatorAction::Spam } else { OperatorAction::NotSpam };
                 self.log_entry(action).about(id).add(tx, 1)?;
             }
@@ -134,11 +134,8 @@ impl Editor {
         is_spam: bool,
         now: Timestamp,
     ) -> Result<Annotated, StoreError> {
-        let (action, taught) = if is_spam {
-            (OperatorAction::Spam, LessonKind::Spam)
-        } else {
-            (OperatorAction::NotSpam, LessonKind::Honest)
-        };
+        let action = if is_spam { OperatorAction::Spam } else { OperatorAction::NotSpam };
+        let taught = if is_spam { LessonKind::Spam } else { LessonKind::Honest };
         let teacher = self.teacher(now);
         self.annotate(id, action, |tx| self.set_mark(tx, teacher, id, Some(taught)))
     }
