@@ -107,7 +107,7 @@ impl Header<'_> {
             let start = file.len() - rest.len();
             let line = take_line(&mut rest)?;
             if let Some(mac) = line.strip_prefix(MAC_MARK.as_bytes()) {
-                // The specification permits a passphrase only as the single recipient.
+                // The age specification allows a passphrase stanza only if there is no other stanza.
                 if count == 0 || (has_passphrase && count > 1) {
                     return None;
                 }
