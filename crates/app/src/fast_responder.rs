@@ -58,7 +58,7 @@ impl PublicSite {
             lines.prepare(snapshot);
         }
         let policy = &snapshot.options.content_security_policy;
-        // For a file with headers of its own, the first piece also contains the security headers.
+        // If the file has its own headers, the first piece already contains the security headers.
         let head = [
             selection.body.cached(selection.cache_slot(), || serialize(&selection, policy)),
             if selection.has_own_headers() { &[] } else { &lines.security },

@@ -130,7 +130,7 @@ pub fn serve(
     let public = http.chain(https.into_iter().map(|socket| (Scheme::Https, socket))).collect();
     let handlers = app.clone();
     app.server.run(public, move || PublicSite::new(&handlers), phase)?;
-    // The workers have ended, so store the last page views.
+    // The workers have ended: close the channel, so that the thread stores the last page views and ends.
     drop(counting);
     let _ = views.join();
     // Stop the private listeners last, so that health checks can observe the whole shutdown.

@@ -23,7 +23,7 @@ const PATH: &str = "/_frontdesk/reload";
 /// seconds.
 const MAX_WAIT: Duration = Duration::from_secs(20);
 
-/// Maximum number of clients that wait at a time; further ones get 503.
+/// Maximum number of clients that wait at the same time. Any more get 503.
 const MAX_WAITING: usize = 256;
 
 /// Publishes the result of the last reload to any number of waiting clients.

@@ -102,7 +102,7 @@ impl RequestLabels {
     }
 }
 
-/// Statuses with their own counters. Other statuses, such as those of configured redirects, share a counter.
+/// Statuses with their own counters. Others, for example from configured redirects, share one counter.
 const STATUSES: [u16; 19] =
     [200, 204, 206, 304, 308, 400, 404, 405, 406, 408, 412, 413, 416, 421, 429, 431, 500, 501, 503];
 

@@ -88,7 +88,7 @@ impl<'a> Answer<'a> {
         let mut response = refusal.to_response();
         let Some(page) = self.site.form_page(self.form.name, &self.page) else { return response };
         let sentence = match refusal {
-            // The form that the visitor used has a wrong `enctype`, but the form in this response works.
+            // The visitor's form has the wrong `enctype`. The form in this response has the right one.
             FormRefusal::MediaType => {
                 "The page sent the form in a format that is not accepted. Please fill in the form below and send it."
                     .to_owned()

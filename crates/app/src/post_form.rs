@@ -66,7 +66,7 @@ impl FormRequest<'_> {
         }
         let wants_page =
             options.html_posts && !is_json(&head.headers) && no_script_answer::is_preferred(head);
-        // The body, if it had to be read to find out that the request is no test submission.
+        // `Some` if the body was read to check for a test submission, but is an ordinary submission.
         let early = match self.read_announced_canary(body).await {
             Ok(posted) => posted,
             Err(response) => return response,
@@ -165,7 +165,7 @@ impl FormRequest<'_> {
         FormRefusal::NotStored(request)
     }
 
-    /// Returns `early`, which is the body if it has already been read; otherwise reads the body.
+    /// Returns the body from `early` if it has already been read. Otherwise, reads it.
     async fn read_unless(
         &self,
         early: Option<Posted>,
@@ -394,7 +394,7 @@ pub(super) fn whole_seconds(retry_after: Duration) -> u64 {
 /// The larger of the used shares of the source's own two quotas. The network's quotas are left out, because
 /// other sources share them.
 fn quota_use(statuses: Option<&QuotaStatuses>) -> Rate {
-    // Keep only the source's two quotas, which come before those of the network.
+    // The first two quotas belong to the source itself; the network's quotas follow.
     let own = statuses.into_iter().flatten().take(2);
     Rate::most_used(own.map(|status| (status.remaining, status.quota)))
 }
@@ -406,7 +406,7 @@ fn origin(head: &Parts, base_url: &str) -> Origin {
     Origin::classify(text(ORIGIN), text(SEC_FETCH_SITE), &[base_url, host_of(head).unwrap_or_default()])
 }
 
-/// Whether `Referer` is a URL of this site: its host is that of `base_url` or of the request.
+/// Whether `Referer` is a URL of this site: its host matches `base_url` or the request's host.
 fn has_own_referer(head: &Parts, base_url: &str) -> bool {
     let referer = head.headers.get(REFERER).and_then(|value| value.to_str().ok());
     let own = [base_url, host_of(head).unwrap_or_default()];

@@ -23,7 +23,7 @@ pub enum SignatureError {
     Algorithm,
     /// The signature does not match the request.
     Signature,
-    /// The signature does not match, and `Host` names another site, for which the agent may have made it.
+    /// The signature does not match. `Host` names another site, so it may have been made for that site.
     Authority,
     /// The signature was used before, or the table of used signatures is full.
     Replayed,

@@ -192,7 +192,7 @@ impl AgentKey {
             KeyMaterial::Rsa(components, _) if algorithm == Algorithm::RsaV15Sha256 => {
                 components.verify(&RSA_PKCS1_2048_8192_SHA256, message, signature)
             }
-            // aws-lc's RSA-PSS requires a salt as long as the hash, as RFC 9421 §3.3.1 does.
+            // aws-lc requires a PSS salt as long as the hash, which is also the length in RFC 9421 §3.3.1.
             KeyMaterial::Rsa(components, _) => {
                 components.verify(&RSA_PSS_2048_8192_SHA512, message, signature)
             }

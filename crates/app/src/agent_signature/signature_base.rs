@@ -182,7 +182,7 @@ fn normalize_encoding(text: &str) -> String {
             _ => byte,
         });
     }
-    // Percent-encodes one byte; the unreserved characters are those of `application/x-www-form-urlencoded`.
+    // Percent-encodes a byte like `application/x-www-form-urlencoded`, but encodes a space as `%20`.
     let encode = |byte: u8| match byte {
         b'*' | b'-' | b'.' | b'_' | b'0'..=b'9' | b'A'..=b'Z' | b'a'..=b'z' => char::from(byte).to_string(),
         byte => format!("%{byte:02X}"),

@@ -87,7 +87,7 @@ fn write_requests(out: &mut Exposition, metrics: &Metrics) {
 /// share, unless all of these are 0.
 fn write_submissions(out: &mut Exposition, metrics: &Metrics, forms: &FormSet) {
     let names = &metrics.shared.form_names;
-    // Give each form its counters, so that it is reported with zeros before its first submission.
+    // Allocate counters for each form, so that forms without submissions are reported with zeros.
     for form in forms.iter() {
         names.index_for(form.name);
     }

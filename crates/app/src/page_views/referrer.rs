@@ -34,7 +34,7 @@ pub(super) fn referring_host<'b>(
     if host.is_empty() || !host.iter().all(is_valid) {
         return None;
     }
-    // Return no name for an IPv4 address: no other host ends in a number (WHATWG URL).
+    // A host that ends in a number is an IPv4 address (WHATWG URL). It is counted without a name.
     if host.rsplit(|byte| *byte == b'.').next().is_some_and(|last| last.iter().all(u8::is_ascii_digit)) {
         return Some("");
     }

@@ -30,7 +30,7 @@ pub(crate) enum FormRefusal {
     TooLong,
     /// The body or some of its fields are invalid. Contains the message for the client.
     Invalid(String),
-    /// The submission could not be stored. The log has the reason, in an entry with this id.
+    /// The submission could not be stored. The log entry with this id gives the reason.
     NotStored(RequestId),
     /// The submission is large, and disk space is low. The log has an entry with this id.
     LowDisk(RequestId),
