@@ -59,7 +59,7 @@ fn only_markdown(client: &Client) -> Option<Report> {
     let rule = rules().find(|rule| rule.id == "browser-gets-markdown")?;
     let mut findings = Findings::new(rule);
     findings.report(&[wrong], format!("{} gets Markdown: send HTML", CHROME.name));
-    // Unless a request was not sent, a second one, at a cache-busting URL, got no HTML either.
+    // If all requests were permitted, a second request, with a cache-busting query, got no HTML either.
     let denial = client.denials().pop().map(|(_, denial)| denial.to_string());
     let reason = denial.unwrap_or_else(|| "a browser gets no HTML, so nothing else can be judged".to_owned());
     Some(Report {

@@ -86,7 +86,7 @@ pub struct Client {
     deadline: Instant,
     bytes: Cell<usize>,
     sent: Cell<usize>,
-    /// Makes the cache-busting queries of [`Client::fresh`] differ from those of earlier audits.
+    /// Makes the cache-busting queries of [`Client::fresh`] differ from the queries of earlier audits.
     seed: u64,
     /// The number of cache-busting queries so far.
     fresh: Cell<u64>,
@@ -267,7 +267,7 @@ impl Client {
         self.exchanges.borrow().clone()
     }
 
-    /// The number of requests that the budget was charged for, including TLS handshakes without a request.
+    /// The number of requests counted against the budget, including TLS handshakes without a request.
     pub fn sent(&self) -> usize {
         self.sent.get()
     }
@@ -340,7 +340,7 @@ impl Client {
     fn note_response(&self, exchange: &Exchange) {
         let Some(response) = exchange.response() else { return };
         self.bytes.set(self.bytes.get() + response.body.len());
-        // A server that refuses a crawler's `User-Agent` does not stop the audit, unless the status is 429.
+        // If a server refuses a crawler's `User-Agent`, the audit continues, unless the status is 429.
         let has_other_name = exchange.request.headers.iter().any(|(name, _)| name == header::USER_AGENT);
         let is_busy = response.status == 429
             || (response.status == 503 && response.headers.contains_key(header::RETRY_AFTER));

@@ -23,7 +23,7 @@ pub fn declared_in_head(page: &Page) -> Vec<Url> {
     own_markdown(page, declared)
 }
 
-/// The URLs of the page's Markdown that its `Link` header field declares, as [`own_markdown`] selects them.
+/// The Markdown URLs that the page's `Link` header field declares, selected by [`own_markdown`].
 pub fn declared_in_field(page: &Page) -> Vec<Url> {
     let links = parse_link_header(&page.response().header(header::LINK));
     let alternates =

@@ -139,7 +139,7 @@ fn title_case(name: &HeaderName) -> String {
     words.collect::<Vec<_>>().join("-")
 }
 
-/// Whether the body begins with a complete gzip member, and bytes that are no gzip member follow.
+/// Whether the body is a complete gzip member followed by bytes that do not begin another one.
 fn has_bytes_after_gzip_member(mut body: &[u8]) -> bool {
     let mut decoder = GzDecoder::new(&mut body).take(MAX_BODY as u64 + 1);
     let is_complete = io::copy(&mut decoder, &mut io::sink()).is_ok_and(|length| length <= MAX_BODY as u64);

@@ -18,7 +18,7 @@ pub enum Severity {
 }
 
 impl Severity {
-    /// The word in the report and in JSON.
+    /// The name of the severity in the report and in JSON.
     pub fn word(self) -> &'static str {
         match self {
             Severity::Broken => "broken",

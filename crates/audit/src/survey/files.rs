@@ -133,7 +133,7 @@ async fn survey_further_sitemaps(client: &Client, first_requests: &FirstRequests
     let mut urls: Vec<_> = named.filter_map(|name| first_requests.robots.url().join(name).ok()).collect();
     let mut seen: HashSet<_> = first_requests.sitemaps.iter().map(|known| known.url().clone()).collect();
     urls.retain(|url| client.is_same_site(url));
-    // Skip the first sitemap by its own URL, too: after a redirect, its response has another URL.
+    // Also skip the URL of the first sitemap: if it was redirected, the URL of its response is different.
     seen.extend(urls.first().cloned());
     urls.retain(|url| seen.insert(url.clone()));
     let requests = urls.iter().take(MAX_FURTHER_SITEMAPS).map(|url| Request::get(url).accept("*/*"));

@@ -191,7 +191,7 @@ impl FirstRequests {
             let is_document = !name.contains('.') || name.ends_with(".html") || name.ends_with(".htm");
             is_document && url.query().is_none() && client.is_same_site(url) && **url != first.url
         };
-        // Splits the pages among the URLs into those that `robots.txt` permits and those that it disallows.
+        // Selects the URLs of pages, and splits them by whether `robots.txt` permits the audit to fetch them.
         let sort = |urls: &[Url]| -> (Vec<Url>, Vec<Url>) {
             let mut seen = HashSet::new();
             let pages: Vec<_> =

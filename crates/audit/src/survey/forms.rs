@@ -14,7 +14,7 @@ use crate::exchange::{Exchange, Request};
 use crate::openapi::{DescribedOperation, OpenApi};
 use crate::rule_group::Group;
 
-/// Maximum number of operations that are tested: one with GET, if there is one, and others with POST.
+/// Maximum number of operations to test: at most one GET operation, and otherwise POST operations.
 const MAX_OPERATIONS: usize = 2;
 
 /// The origin of the preflight request: one that no audited site trusts.
@@ -23,15 +23,15 @@ pub(crate) const FOREIGN_ORIGIN: &str = "https://frontdesk-audit.example";
 /// The operations of the API, and their responses to the requests of the group `forms`.
 #[derive(Default)]
 pub struct FormsSurvey {
-    /// The first operation with GET that needs no credentials or parameters and documents a 200 response.
+    /// The first GET operation that needs no credentials or parameters and documents a 200 response.
     pub get: Option<TestedGet>,
-    /// Operations with POST that need no credentials.
+    /// POST operations that need no credentials.
     pub operations: Vec<TestedOperation>,
-    /// The names of operations with POST that were not tested, by reason, such as "credentials are needed".
+    /// The names of POST operations that were not tested, by reason, such as "credentials are needed".
     pub skipped: BTreeMap<String, Vec<String>>,
 }
 
-/// An operation with GET, and the response to a valid request.
+/// A GET operation, and the response to a valid request.
 pub struct TestedGet {
     pub responses: DescribedResponses,
     pub exchange: Arc<Exchange>,
@@ -90,13 +90,13 @@ impl DescribedResponses {
     }
 }
 
-/// An operation with POST, and the responses to requests that it must refuse. A response is missing if the
+/// A POST operation, and the responses to requests that it must refuse. A response is missing if the
 /// request was not sent: because of the budget, because the server could take it for valid, or because only
 /// the first operation gets all requests.
 pub struct TestedOperation {
     pub url: Url,
     pub responses: DescribedResponses,
-    /// Whether the description has an operation with GET at the same path.
+    /// Whether the description has a GET operation at the same path.
     pub describes_get: bool,
     /// The response to the invalid body `{`, sent as JSON.
     pub malformed: Option<Arc<Exchange>>,

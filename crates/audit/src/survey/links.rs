@@ -301,7 +301,7 @@ fn feeds(page: &Page) -> Vec<Url> {
     head_links(page, css)
 }
 
-/// The first language version with another URL that a page declares, apart from `x-default`.
+/// The first language version that a page declares, except `x-default` and the page itself.
 fn other_language(page: &Page) -> Option<Url> {
     let found =
         languages(page).into_iter().find(|(url, language)| *url != page.url && language != "x-default");

@@ -98,7 +98,7 @@ impl NegotiationSurvey {
         if survey.negotiates {
             survey.ask_in_many_ways(&asker).await;
         }
-        // Ask as crawlers: some sites choose Markdown by the `User-Agent`.
+        // Send crawlers' `User-Agent` values: some sites choose Markdown by this field.
         let may_ask = |token| asker.is_fresh && first_requests.rules.permits(token, &page.url);
         let crawlers = AS_CRAWLERS.iter().filter(|(token, _)| may_ask(token));
         for (index, (token, user_agent)) in crawlers.enumerate() {

@@ -16,7 +16,7 @@ pub(super) static RULE: Rule = Rule {
     check,
 };
 
-/// Also accepts an element with `role=heading` and `aria-level=1`.
+/// Reports each page without an `<h1>`. `role=heading` with `aria-level=1` counts as an `<h1>`.
 fn check(survey: &Survey, findings: &mut Findings) {
     let css = "h1, [role=heading][aria-level=\"1\"]";
     let message = "The page has no `<h1>`: make its visible title the `<h1>`";

@@ -22,7 +22,7 @@ pub(super) static RULE: Rule = Rule {
     check,
 };
 
-/// Also accepts `xml:lang`. A blank value does not count.
+/// Reports each page whose `<html>` has neither `lang` nor `xml:lang`, or only blank values.
 fn check(survey: &Survey, findings: &mut Findings) {
     let is_declared = |html: HtmlElement<'_>| has_value(html, "lang") || has_value(html, "xml:lang");
     report_lacking(survey, findings, "html", is_declared, "`<html>` has no `lang`: declare the language");

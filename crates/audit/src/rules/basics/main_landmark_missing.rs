@@ -20,7 +20,7 @@ pub(super) static RULE: Rule = Rule {
     check,
 };
 
-/// Also accepts an element with `role=main`.
+/// Reports each page without a `<main>`. An element with `role=main` counts as one.
 fn check(survey: &Survey, findings: &mut Findings) {
     let message = "The page has no `<main>`, so agents must guess where its content is: add it";
     report_lacking(survey, findings, "main, [role=main]", |_| true, message);

@@ -39,7 +39,7 @@ fn check(survey: &Survey, findings: &mut Findings) {
         }
         let length = response.encoded_length;
         let (severity, fault) = match declared_length(response).filter(|declared| *declared > length) {
-            // Browsers show the whole page.
+            // Report this only as advice: browsers ignore the extra bytes and show the whole page.
             _ if response.has_bytes_after_gzip => {
                 (Severity::Advice, "is followed by bytes that are not gzip: remove them".to_owned())
             }

@@ -29,7 +29,7 @@ fn check(survey: &Survey, findings: &mut Findings) {
     let caches = &survey.caches;
     let sequences =
         || [&caches.at_page_url, &caches.agent_first, &caches.browser_first].into_iter().flatten();
-    // The representation that the client got. `wanted` is the one that it must get.
+    // The representation that the client got. `wanted` returns the representation that it must get.
     let got = |exchange: &Exchange| exchange.success().map(representation_of_page);
     let is_hit = |kind| {
         sequences().any(|exchange| {

@@ -41,7 +41,7 @@ pub(super) fn report(survey: &Survey, missed: Representation, findings: &mut Fin
         ));
     }
     let is_right = |exchange: &Arc<Exchange>| wanted(exchange) == missed && got(exchange) == Some(missed);
-    // The first client at each of the two cache-busting URLs: an agent, and a browser.
+    // The first request to each of the two cache-busting URLs: one by an agent, and one by a browser.
     let mut first_clients =
         [&caches.agent_first, &caches.browser_first].into_iter().filter_map(|all| all.first());
     let is_right_when_first = first_clients.any(is_right);
@@ -54,7 +54,7 @@ pub(super) fn report(survey: &Survey, missed: Representation, findings: &mut Fin
     for (exchanges, is_fresh) in
         [(&caches.at_page_url, false), (&caches.browser_first, true), (&caches.agent_first, true)]
     {
-        // Skip the first response with a cache-busting query, which comes from the origin.
+        // At a cache-busting URL, skip the first response: it comes from the origin.
         let skipped = usize::from(is_fresh);
         let Some(index) = exchanges.iter().skip(skipped).position(is_wrong).map(|index| index + skipped)
         else {

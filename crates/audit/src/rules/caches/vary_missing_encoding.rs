@@ -37,7 +37,7 @@ fn check(survey: &Survey, findings: &mut Findings) {
     }
     let Some(severity) = severity_without_vary(response) else { return };
     let is_stored = response.shared_lifetime().is_some_and(|seconds| seconds > 0);
-    // The responses differ in coding, so a cache that served one of them stores the codings separately.
+    // The two responses differ in coding. If a cache served either, it stores the codings separately.
     let is_separated = [response, other].into_iter().any(|response| cache_evidence(response).is_some());
     let severity = if is_stored && !is_separated { severity } else { Severity::Advice };
     let (coding, vary) = (response.encoding(), vary_of(response));

@@ -43,7 +43,7 @@ fn check(survey: &Survey, findings: &mut Findings) {
     let is_unnamed = |url: &Url| url.path().ends_with(".xml") && !is_named(url);
     let sitemaps = first_requests.sitemaps.iter().filter(|sitemap| is_unnamed(sitemap.url()));
     let is_page = |file: &&Arc<Exchange>| {
-        // A redirect to a known page is harmless, because the client sees that it got another URL.
+        // Ignore a redirect to a known page: the client sees that it was sent to another URL.
         let is_direct = *file.url() != first_requests.url
             && !first_requests.pages.iter().any(|page| page.url == *file.url());
         is_direct && file.success().is_some_and(Response::is_page)

@@ -137,7 +137,7 @@ fn unresolved_references(api: &OpenApi) -> BTreeSet<&str> {
         "$defs",
     ];
     let mut unresolved = BTreeSet::new();
-    // The flag is true if an object's keys are names that the author chose, not OpenAPI keywords.
+    // Values to visit, each with `true` if its keys are names that the author chose, not OpenAPI keywords.
     let mut left = vec![(&api.document, false)];
     while let Some((value, has_names)) = left.pop() {
         if let Some(list) = value.as_array() {

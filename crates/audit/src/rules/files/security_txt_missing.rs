@@ -24,7 +24,7 @@ pub(super) static RULE: Rule = Rule {
 
 /// Reports a missing `security.txt` (404 or 410) for the home page of a public `https` site.
 fn check(survey: &Survey, findings: &mut Findings) {
-    // Skip private copies of a site, and sites in a folder, whose owner may not control the host.
+    // Skip sites at private addresses. Skip sites in a folder, because their owners may not control the host.
     let url = &survey.first_requests.url;
     if !survey.basics.is_public || url.scheme() != "https" || url.path() != "/" {
         return;

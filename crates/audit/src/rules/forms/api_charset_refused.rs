@@ -29,7 +29,7 @@ fn check(survey: &Survey, findings: &mut Findings) {
         // `malformed` is the response to `{` without `charset`, and `empty` is the response to `{}` with it.
         let (Some(malformed), Some(empty)) = (&tested.malformed, &tested.empty) else { continue };
         let (Some(plain), Some(with_charset)) = (malformed.response(), empty.response()) else { continue };
-        // Both requests have invalid bodies, so a 415 for one of them must result from its media type.
+        // Both bodies are invalid, so if only one request gets 415, its media type must be the reason.
         let is_plain_read = matches!(plain.status.as_u16(), 200..=299 | 400 | 422);
         if with_charset.status == StatusCode::UNSUPPORTED_MEDIA_TYPE && is_plain_read {
             let message = format!(

@@ -18,7 +18,7 @@ pub(super) static RULE: Rule = Rule {
     check,
 };
 
-/// Reports a request that excludes Markdown in `Accept` but gets it, and not from a cache.
+/// Reports a request that gets Markdown although its `Accept` excludes it, unless a cache sent the Markdown.
 fn check(survey: &Survey, findings: &mut Findings) {
     if let Some(exchange) = that_gets(survey.negotiation.excluded.as_ref(), Representation::Markdown) {
         findings

@@ -44,7 +44,7 @@ pub(super) const CONVERT: Fix = Fix {
     text: "Leave out your own Markdown of the page: `frontdesk serve` converts the HTML.",
 };
 
-/// A compared page: one with Markdown that can be compared with its HTML ([`Comparison::all`]).
+/// A page with Markdown that can be compared with its HTML ([`Comparison::all`]).
 pub(super) struct Comparison<'a> {
     pub page: &'a Page,
     /// The response with the Markdown.

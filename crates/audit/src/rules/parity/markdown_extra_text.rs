@@ -124,7 +124,7 @@ fn has_phrase(text: &str, phrases: &[&str]) -> bool {
     phrases.iter().any(|phrase| sentence.contains(&format!(" {phrase} ")))
 }
 
-/// The phrases of all text in the HTML, including scripts and attributes, which may be shown on a click.
+/// The phrases of all text in the HTML. Includes scripts and attributes: a click may show their text.
 fn visible(page: &Page) -> PhraseSet {
     let attributes = ["content", "alt", "title", "aria-label", "placeholder"].iter().flat_map(|name| {
         let elements = page.select(&format!("[{name}]"));
