@@ -28,7 +28,7 @@ const MAX_QUOTED_CHARS: usize = 120;
 /// The `User-Agent` of the requests. The server does not count page views of this client.
 const AGENT: &str = concat!("Mozilla/5.0 (compatible; frontdesk-canary/", env!("CARGO_PKG_VERSION"), ")");
 
-/// Fetches pages and scripts from the public address, and compares them with those of this server.
+/// Fetches pages and scripts from the public address, and compares them with this server's own copies.
 pub(crate) struct PageCheck<'a> {
     pub client: &'a FetchClient,
     /// The site's public address.

@@ -12,7 +12,7 @@ use frontdesk_forms::text::{cut, visible};
 const MAX_NAMED: usize = 4;
 const MAX_QUOTED_CHARS: usize = 60;
 
-/// Response headers that identify a CDN or cache, each with the name of this CDN or cache.
+/// Response headers that identify a CDN or a cache, each with the name of the product.
 const SIGNS: [(&str, &str); 7] = [
     ("cf-ray", "Cloudflare"),
     ("x-amz-cf-id", "Amazon CloudFront"),

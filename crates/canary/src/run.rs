@@ -468,7 +468,7 @@ fn connection_steps(judged: &[(Judgment, &Submission)], url: &Url) -> Vec<StepRe
     steps
 }
 
-/// A JSON request body with the example values of the form's first shape and the token.
+/// A JSON request body with the token and with an example value for each of the form's main fields.
 fn example_body(form: &Form, token: &str) -> String {
     let values = form.fields.iter().map(|field| (field.name.to_owned(), json!(field.example_value())));
     let mut body: Map<String, Value> = values.collect();

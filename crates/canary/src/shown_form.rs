@@ -37,7 +37,7 @@ pub(crate) struct ShownForm {
 /// An address in a page's HTML: the target of a form or the source of a script.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(crate) enum PageAddress {
-    /// There is no address. Browsers send such a form to the page itself.
+    /// There is no address. A browser sends a form without an address to the page itself.
     #[default]
     Missing,
     /// A path on this site, without its query.
