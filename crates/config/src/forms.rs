@@ -22,11 +22,11 @@ pub(super) struct FormValues {
     pub duplicate_window: Duration,
     /// The keys for mails to visitors. The mails' texts are read together with the channels.
     pub visitor: VisitorKeys,
-    /// The retention periods of forms that have their own; `None` keeps submissions forever.
+    /// The retention periods of forms that set one; `None` keeps submissions forever.
     pub retention: BTreeMap<String, Option<Duration>>,
-    /// The reply texts of forms that have their own.
+    /// The reply texts of forms that set one.
     pub replies: BTreeMap<String, ReplyTemplate>,
-    /// The quotas per minute and per hour of the forms that set at least one of the two.
+    /// The quotas per minute and per hour of forms that set at least one of them.
     quotas: BTreeMap<String, [Option<u32>; 2]>,
 }
 

@@ -40,7 +40,7 @@ pub struct Config {
     pub ops_listen: Option<Address>,
     /// The address of the inbox's web interface, if it is enabled.
     pub inbox_listen: Option<Address>,
-    /// Where the certificate for the inbox's own domain comes from; `None` without such a domain.
+    /// Where the certificate for the inbox's own domain comes from; `None` if it has no domain of its own.
     pub inbox_certificate: Option<CertificateSource>,
     pub web: WebOptions,
     /// Options for the pages. [`Config::with_base_url`] fills in their base URL.

@@ -66,7 +66,7 @@ impl Setting {
 
     /// Whether the value comes from a file that a variable names, and the file contains only white space.
     pub(super) fn is_empty_file(&self) -> bool {
-        // The key's own variable may end in `_FILE`, too, as for `limits.shared_ca_file`.
+        // The variable of a key that ends in `_file` also ends in `_FILE`, as for `limits.shared_ca_file`.
         let own = variable_name(&self.key.name);
         let is_file = matches!(&self.origin, ValueOrigin::Environment(name) if *name != own);
         is_file && self.raw.as_text() == Some("")
