@@ -3,7 +3,7 @@
 
 use super::dom::{Dom, FOR_SCREEN_READERS, NodeId, Tag, clip};
 
-/// Words in classes that name a set of symbols, such as `fa` in `fa-check`. A word with `icon` does, too.
+/// Words in classes that name a symbol set, such as `fa` in `fa-check`. Words that contain `icon` also count.
 #[rustfmt::skip]
 const SETS: [&str; 23] = [
     "bi", "bx", "bxs", "fa", "far", "fas", "feather", "icofont", "ion", "la", "las", "lni", "lucide", "material", "mdi",

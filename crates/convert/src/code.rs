@@ -490,7 +490,7 @@ fn is_marked_line_number(dom: &Dom, id: NodeId) -> bool {
         && (is_named || !is_line())
 }
 
-/// Whether the element is a line number in front of the code in its row.
+/// Whether the element is a line number that precedes the code in its row.
 fn is_bare_line_number(dom: &Dom, id: NodeId) -> bool {
     let Some(row) = dom.parent(id) else { return false };
     let is_row = dom.has_class(row, "flex-row") || dom.tag(row) == Tag::Tr;

@@ -11,7 +11,7 @@ use std::collections::{HashMap, HashSet};
 /// must be next to the original, and have other classes but no other links. Items and short values may be
 /// equal by chance, so most need a class for widths on the original, too.
 pub(super) fn remove_copies(dom: &mut Dom, root: NodeId) {
-    // Omit these variants first: otherwise, two elements could each be omitted as a copy of the other.
+    // Omit variants first, or two elements could each be omitted as a copy of the other.
     dom.omit_each(root, |dom, id| {
         (is_narrow_variant(dom, id) || is_dark_variant(dom, id)).then_some(Rule::Copy)
     });
@@ -165,7 +165,7 @@ fn is_item(dom: &Dom, id: NodeId) -> bool {
     dom.tag(id) == Tag::Li || matches!(role, Some("cell" | "gridcell" | "listitem" | "row"))
 }
 
-/// Whether an element has at most two words and no image. Two such short values may be equal by chance.
+/// Whether an element has at most two words and no image. Texts this short may be equal by chance.
 fn is_value(dom: &Dom, id: NodeId) -> bool {
     let is_image = |d| dom.tag(d) == Tag::Img;
     !dom.subtree(id).any(is_image) && dom.text_content(id).split_whitespace().nth(2).is_none()
@@ -238,7 +238,7 @@ fn copy_mark_of_class(class: &str) -> Option<CopyMark> {
     is_mark().then_some(CopyMark::Width)
 }
 
-/// Last words of the class names that sliders and animations give to a copy.
+/// Words at the end of the class names that sliders and animations give to copies.
 const COPIES: [&str; 4] = ["clone", "cloned", "duplicate", "duplicated"];
 
 /// Classes that hide an element, unless another class shows the element at some screen widths.

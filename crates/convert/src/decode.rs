@@ -55,7 +55,7 @@ fn decode_by_language(bytes: &[u8]) -> Option<(Cow<'_, str>, &'static str)> {
     let (_, media_types) = lines.find(|(tags, _)| tags.split('_').any(is_own))?;
     media_types.split('|').find_map(|media_type| {
         let (_, label) = media_type.split_once('=')?;
-        // In ISO 8859, these bytes are control characters, which do not occur in text.
+        // In ISO 8859, the bytes 0x80 to 0x9F are control characters, which do not occur in text.
         let has_controls = label.starts_with("iso") && bytes.iter().any(|byte| matches!(byte, 0x80..=0x9f));
         let encoding = Encoding::for_label(label.as_bytes()).filter(|_| !has_controls)?;
         Some((encoding.decode_without_bom_handling_and_without_replacement(bytes)?, media_type))

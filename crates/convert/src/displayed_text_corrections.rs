@@ -23,7 +23,7 @@ const OTHER_NUMBERS: [&str; 14] = [
     "step",
 ];
 
-/// Attributes with the number at which a counter starts.
+/// Attributes that hold the number at which a counter starts.
 const FIRST_NUMBERS: [&str; 5] =
     ["data-from-value", "data-from", "data-start", "data-start-value", "data-purecounter-start"];
 
@@ -44,7 +44,7 @@ pub(super) fn show_line_breaks(dom: &mut Dom, root: NodeId) {
     };
     let styled = dom.ancestors(root).chain(dom.descendants(root));
     let kept: HashMap<NodeId, bool> = styled.filter_map(|id| Some((id, keeps_breaks(dom, id)?))).collect();
-    // Few pages have such elements, so search the others no further.
+    // Return early: few pages have an element that keeps line breaks.
     if !kept.values().any(|is_kept| *is_kept) {
         return;
     }

@@ -21,7 +21,7 @@ pub(super) struct FlatItem {
     number: Option<u32>,
     /// The element that contains the marker; `None` if the browser generates the marker.
     marker: Option<NodeId>,
-    /// Whether a list begins with the item, even if it follows another item.
+    /// Whether the item begins a new list, even if it follows another item.
     begins_list: bool,
     element: NodeId,
 }

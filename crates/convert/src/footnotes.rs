@@ -75,7 +75,7 @@ struct Found {
     references: HashMap<NodeId, NodeId>,
     /// The number or symbol that the page shows for each note.
     numbers: HashMap<NodeId, String>,
-    /// For each note, the targets of the links to the note. The key of a target is the number in its link.
+    /// For each note, the targets of the links to it, by the number that the link shows.
     targets: BTreeMap<NodeId, BTreeMap<String, NodeId>>,
     /// The notes in the order in which they were found.
     order: Vec<NodeId>,
@@ -192,7 +192,7 @@ fn drop_incomplete_lists(dom: &Dom, found: &mut Found, lists_with_links_back: &H
                 && (dom.tag(id) == Tag::Li || class.is_some() && dom.attribute(id, "class") == class)
         };
         let entries: Vec<NodeId> = dom.child_elements(list).filter(is_entry).collect();
-        // Other paragraphs may have the class of the notes, so only those up to the last known note count.
+        // Other paragraphs may have the class of notes, so count only from the first to the last known note.
         let is_note = |id: &NodeId| dom.tag(note) == Tag::Li || found.numbers.contains_key(id);
         let first = entries.iter().position(is_note).unwrap_or_default();
         entries.iter().rposition(is_note).is_some_and(|last| last + 1 - first > count)
@@ -270,7 +270,7 @@ fn find_unlinked_notes(dom: &Dom, root: NodeId, ids: &Ids) -> Found {
 /// contents. Omits the rules, titles and sections that are left without notes.
 fn detach_notes(dom: &mut Dom, found: &Found, mut labels: HashMap<NodeId, String>) -> Vec<Definition> {
     let mut definitions = Vec::new();
-    // Whether any note so far continues in blocks after its first one.
+    // Whether any note so far spans more than one block.
     let mut has_continued = false;
     // Maps the element directly after a series of detached notes to the element before the series. A search
     // in the tree would visit the text between the detached notes again for each note.

@@ -136,7 +136,7 @@ impl Inline {
         inline.finish_line()
     }
 
-    /// Whether a link is open, or this is the description of an image, in which links are ignored, too.
+    /// Whether links are ignored: because a link is open, or because this is the description of an image.
     pub(super) fn is_in_link(&self) -> bool {
         self.is_description || self.stack.iter().any(|o| matches!(o, Open::Link(_)))
     }

@@ -94,7 +94,7 @@ pub struct Options {
     /// Selects the elements that contain the main content. If this is `None` or matches nothing, the content
     /// is detected.
     pub main: Option<Selector>,
-    /// Selects the elements to leave out. Has no effect on a fragment, see [`convert`].
+    /// Selects the elements to leave out. Has no effect on a fragment; see [`convert`].
     pub exclude: Option<Selector>,
     /// Hashes (from [`Converted::link_blocks`]) of blocks of links that repeat across the pages of a site.
     /// These blocks are left out.

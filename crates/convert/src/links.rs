@@ -224,7 +224,7 @@ pub(super) fn text_after(dom: &Dom, id: NodeId) -> String {
     let (mut id, mut after) = (id, String::new());
     while !dom.tag(id).is_block() {
         let Some(next) = dom.node(id).next else {
-            // Markdown writes a delimiter or a tag for these elements, and an autolink ends before it.
+            // Whether the Markdown for an element ends with a delimiter or a tag, which ends an autolink.
             let is_delimited = |tag| {
                 use Tag::{B, Del, Em, I, Kbd, Mark, S, Strike, Strong, Sub, Sup};
                 matches!(tag, B | Del | Em | I | Kbd | Mark | S | Strike | Strong | Sub | Sup)

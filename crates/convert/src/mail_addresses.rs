@@ -10,7 +10,7 @@ const MAX_ENCODED: usize = 2000;
 enum Change {
     /// The new text of the element, in a link with the target `link` if that is set.
     Content { text: String, link: Option<String> },
-    /// The new target of the link, whose text stays.
+    /// The new target of a link that keeps its text.
     Target(String),
     /// The text that replaces the whole element.
     Text(String),

@@ -166,7 +166,7 @@ fn read_equations(dom: &Dom, table: NodeId) -> Option<String> {
     })
 }
 
-/// Maximum number of nodes in an element with `data-formula` that is a formula.
+/// An element with `data-formula` that contains more nodes than this is not a formula.
 const MAX_DRAWING: usize = 2000;
 
 /// Maximum length in bytes of the address of an image from which TeX is read.

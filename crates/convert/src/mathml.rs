@@ -149,7 +149,7 @@ fn enclose(open: &str, body: &str, close: &str) -> Option<String> {
 
 /// Appends TeX. Adds a space if a command at the end of `out` would swallow the letter that follows.
 fn push_tex(out: &mut String, tex: &str) {
-    /// More bytes than any command that [`tex_symbol`] or [`mathml_to_tex`] writes.
+    /// Longer, in bytes, than any command that [`tex_symbol`] or [`mathml_to_tex`] writes.
     const MAX_COMMAND: usize = 16;
     let mut before = out.bytes().rev().take(MAX_COMMAND).skip_while(u8::is_ascii_alphabetic);
     let has_letter = out.ends_with(|c: char| c.is_ascii_alphabetic());
@@ -178,7 +178,7 @@ fn add_scripts(base: &str, sub: &str, sup: &str) -> String {
     tex
 }
 
-/// The characters of TeX outside of all groups, with the braces of these groups.
+/// The characters of TeX outside of groups, including the braces that delimit the outermost groups.
 fn outer_characters(tex: &str) -> impl Iterator<Item = char> {
     let (mut depth, mut is_escaped) = (0_usize, false);
     tex.chars().filter(move |&c| {

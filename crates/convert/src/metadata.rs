@@ -395,7 +395,7 @@ fn is_home_link(dom: &Dom, link: NodeId, base: Option<&Url>, canonical: Option<&
     };
     let without_index = |path: &str| path.strip_suffix("index.html").unwrap_or(path).to_owned();
     let folder = without_index(href);
-    // The start page of a section links to itself, which does not make it the home page.
+    // The start page of a section may link to itself, but it is not the home page.
     let is_own =
         |base: &Url| !base.join(href).is_ok_and(|to| without_index(to.path()) != without_index(base.path()));
     let is_above = || {

@@ -15,7 +15,7 @@ const RAW_TEXT: [&[u8]; 9] =
 #[derive(Debug, PartialEq, Eq)]
 pub(super) enum Markup<'a> {
     Tag(Tag<'a>),
-    /// The start of a CDATA section in SVG or MathML; in HTML, of a comment that ends at the next `>`.
+    /// `<![CDATA[`: a CDATA section in SVG or MathML, but in HTML a comment that ends at the next `>`.
     Cdata,
     /// Where a comment or a declaration ends.
     Other(usize),
@@ -100,7 +100,7 @@ pub(super) fn find_end_tag<'a>(
             (is_escaped, is_hidden) = (false, false);
         } else if is_script && rest.starts_with(b"<!--") {
             is_escaped = true;
-            // The dashes may also end the comment, as in `<!-->`.
+            // Do not skip the dashes: they may also end the comment, as in `<!-->`.
             at += 1;
         }
         at += 1;
