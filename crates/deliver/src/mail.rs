@@ -56,7 +56,7 @@ pub struct RecipientsByValue {
     /// Values of the field, each with its recipients. A submission that has several of these values goes to
     /// the recipients of each.
     pub cases: Vec<(FieldValue, Vec<String>)>,
-    /// The recipients of submissions for which `cases` have no recipient. At least one.
+    /// The recipients of submissions that get none from `cases`. At least one.
     pub otherwise: Vec<String>,
 }
 

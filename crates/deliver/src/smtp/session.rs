@@ -142,7 +142,7 @@ impl SmtpSession {
     }
 }
 
-/// The extensions that this client uses, as far as a server offers them in its reply to EHLO.
+/// The extensions from a server's reply to EHLO that this client can use.
 #[derive(Debug, Default)]
 struct Capabilities {
     starttls: bool,

@@ -23,7 +23,7 @@ struct Position {
     is_in_url: bool,
 }
 
-/// Shortens text to at most `limit` UTF-16 code units. Shortened text ends in an ellipsis, which counts.
+/// Shortens text to at most `limit` UTF-16 code units, including the ellipsis that ends shortened text.
 pub fn shorten(text: &str, limit: usize) -> String {
     escape_characters(text, limit, |c, _| String::from(c).into())
 }
