@@ -31,7 +31,7 @@ use frontdesk_inbox::submission::{Status, Submission};
 
 /// How long the response to a request for a test message waits for the result.
 const TEST_PATIENCE: Duration = Duration::from_secs(10);
-/// Maximum number of responses that wait for a test message at a time, because each occupies a thread.
+/// Maximum number of responses that wait for a test message at the same time: each occupies a thread.
 const MAX_WAITING_TESTS: usize = 3;
 
 /// A form that changes one submission.
@@ -263,7 +263,7 @@ fn apply(
         Change::SetDone(true) => annotated("done", changes.set_done(id, true, now)?),
         Change::SetDone(false) => annotated("reopened", changes.set_done(id, false, now)?),
         Change::SetSpam(true) => annotated("spam", changes.editor.mark_spam(id, now)?),
-        // Screening learns that the submission is honest, even if it was not marked as spam.
+        // Screening learns that the submission is legitimate, even if it was not marked as spam.
         Change::SetSpam(false) => match changes.editor.unmark_spam(id, channels, now)? {
             Annotated::Unchanged => "taught",
             unmarked => annotated("not-spam", unmarked),
