@@ -13,7 +13,7 @@ const MAX_SIGNATURES: usize = 20_000;
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum SignatureId<'a> {
     Nonce(&'a str),
-    /// For signatures without a nonce: the part of the signature that an attacker cannot change.
+    /// Identifies a signature without a nonce: the part of the signature that an attacker cannot change.
     Signature(&'a [u8]),
 }
 

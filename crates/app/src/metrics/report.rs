@@ -61,7 +61,7 @@ pub(crate) async fn report(
     (out.text, MEDIA_TYPE)
 }
 
-/// Writes the counts of responses, without those that are 0, and the histograms of their durations.
+/// Writes the counts of responses, except zeros, and the histograms of their durations.
 fn write_requests(out: &mut Exposition, metrics: &Metrics) {
     let mut family = out.family("frontdesk_requests_total");
     for class in Class::ALL {
