@@ -8,7 +8,7 @@ use crate::page::Page;
 /// Languages that are common on websites, in the order in which the audit requests them.
 const FREQUENT: [&str; 7] = ["de", "fr", "es", "ja", "zh", "pt", "en"];
 
-/// Pairs of a deprecated or narrower subtag and the subtag that sites usually use for the same language.
+/// Deprecated or narrower subtags, each with the subtag that sites usually use for the same language.
 const USUAL_SUBTAGS: [&str; 7] = ["nb_no", "nn_no", "iw_he", "in_id", "tl_fil", "cmn_zh", "yue_zh"];
 
 /// The primary subtag of a language tag, in lower case, replaced by its usual form ([`USUAL_SUBTAGS`]).

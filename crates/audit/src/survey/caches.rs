@@ -220,7 +220,7 @@ impl CachesSurvey {
         if let Some(agent) = &page.agent {
             self.head_markdown = head(first_requests.agent, agent).await;
         }
-        // Do not follow redirects, whose target may be a URL that real clients request.
+        // Do not follow redirects: the target may be a URL that real clients request.
         let agent = request(&client.fresh(&unknown), first_requests.agent);
         self.not_found_markdown = client.send(Group::Caches, agent).await.ok();
         let pdf = Request::get(&client.fresh(&page.url)).accept("application/pdf");

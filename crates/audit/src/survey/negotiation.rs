@@ -55,7 +55,7 @@ pub struct NegotiationSurvey {
     pub crawlers: Vec<(&'static str, Arc<Exchange>)>,
 }
 
-/// The responses to requests with one unusual `Accept` each: Markdown is preferred, HTML has weight 0.5.
+/// The responses to requests with an unusual `Accept` that prefers Markdown and gives HTML the weight 0.5.
 #[derive(Default)]
 pub struct UnusualAccepts {
     /// The response to an `Accept` that lists HTML before Markdown.

@@ -49,7 +49,7 @@ pub(super) fn report(survey: &Survey, missed: Representation, findings: &mut Fin
         wanted(exchange) == missed
             && got(exchange).is_some_and(|got| got != missed && got != Representation::Other)
     };
-    // The first wrong response without evidence that a cache caused it.
+    // The first wrong response that shows no evidence of a cache.
     let mut uncertain = None;
     for (exchanges, is_fresh) in
         [(&caches.at_page_url, false), (&caches.browser_first, true), (&caches.agent_first, true)]

@@ -13,7 +13,7 @@ use crate::survey::Survey;
 pub(super) struct OtherResponses<'a> {
     survey: &'a Survey,
     comparison: &'a Comparison<'a>,
-    /// The texts of the other HTML responses, then those of the other Markdown responses. Read on first use.
+    /// The texts of the other HTML responses, and of the other Markdown responses. Read on first use.
     texts: OnceCell<[Vec<String>; 2]>,
 }
 

@@ -83,7 +83,7 @@ fn check(survey: &Survey, findings: &mut Findings) {
             );
             continue;
         }
-        // Report no extra text on a page with a form, whose fields the Markdown may describe in words.
+        // Report no extra text on a page with a form: the Markdown may describe its fields in words.
         let has_form = !comparison.page.select("form").is_empty();
         let count: usize = extra.iter().map(|(_, count)| count).sum();
         if let Some((block, _)) =
