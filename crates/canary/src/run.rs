@@ -139,7 +139,7 @@ impl Run<'_> {
         Ok(steps)
     }
 
-    /// Finds forms on the site's own pages. If the search panics, returns only what the last report lists.
+    /// Finds the forms on the site's own pages. If the search panics, returns the last report's pages.
     async fn find_forms(&self) -> SiteForms {
         let (site, forms) = (self.options.site.clone(), self.options.forms.clone());
         let origin = self.options.base_url.clone();
@@ -402,7 +402,7 @@ impl Run<'_> {
     }
 }
 
-/// Judges a search of the mailbox, which may have panicked. `None` if the mail is not there yet.
+/// The result of searching the mailbox, even if the search panicked. `None` if the mail is not there yet.
 fn judge_mailbox(found: Result<io::Result<bool>, Panic>) -> Option<(Outcome, String)> {
     Some(match found {
         Ok(Ok(false)) => return None,
