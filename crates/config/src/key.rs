@@ -19,7 +19,7 @@ pub struct ConfigKey {
     pub(super) documentation: &'static str,
     /// The value in TOML that is shown instead of the default.
     pub(super) example: Option<&'static str>,
-    /// Whether the files of `frontdesk init` and `config --all` set the key to the example.
+    /// Whether `frontdesk init` and `config --all` set the key to the example instead of commenting it out.
     pub(super) is_preset: bool,
     /// Whether the starter file shows the key. `config --all` prints every key.
     pub(super) is_in_starter_file: bool,

@@ -236,7 +236,7 @@ pub fn routing_cases(
             let mut pairs = combination.iter().zip(&named);
             pairs.all(|((name, value), (_, values))| match value {
                 Some(value) => accepts(shape, name, value),
-                // A submission without the field counts as one with another value.
+                // A submission without the field counts as having a value that no condition names.
                 None => !shape.iter().any(|field| field.name == *name && is_exhausted(field, values)),
             })
         })
