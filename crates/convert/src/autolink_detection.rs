@@ -8,7 +8,7 @@ pub(super) fn may_precede_address(previous: char, address: &str) -> bool {
     match previous {
         c if address.starts_with("www.") => c.is_whitespace() || matches!(c, '*' | '_' | '~' | '('),
         c if address.split('@').next().is_some_and(|start| start.contains(':')) => !c.is_ascii_alphabetic(),
-        // `address` is an e-mail address, because it begins with neither `www.` nor a scheme.
+        // Otherwise, `address` is an e-mail address.
         c => !c.is_alphanumeric() && !matches!(c, '.' | '+' | '-' | '_'),
     }
 }

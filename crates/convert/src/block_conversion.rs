@@ -371,7 +371,7 @@ impl Converter<'_> {
                 Tag::Input if dom.attribute(id, "type") == Some("checkbox") => {
                     return Some(dom.has_attribute(id, "checked"));
                 }
-                // Asciidoctor shows a checkbox as an icon, whose class says whether the checkbox is checked.
+                // Asciidoctor shows a checkbox as an icon. Its class says whether the checkbox is checked.
                 Tag::I if dom.has_class(id, "fa-check-square-o") => return Some(true),
                 Tag::I if dom.has_class(id, "fa-square-o") => return Some(false),
                 Tag::Div if let Some(is_checked) = drawn_checkbox(dom, id) => return Some(is_checked),

@@ -236,7 +236,7 @@ pub(super) fn code_text(dom: &Dom, root: NodeId) -> String {
     let (is_diff, is_pasted) = (is_diff(dom, root), is_pasted_code(dom, root));
     // The open elements for single lines of code, and whether each has content besides its line number.
     let mut lines: Vec<(NodeId, bool)> = Vec::new();
-    // Whether the previous line still needs a line break at its end.
+    // Whether the previous line still lacks the line break at its end.
     let mut is_owed = false;
     // The separator after an element that is not code. It is dropped if the next text begins with it.
     let mut separator = None;
@@ -371,7 +371,7 @@ fn is_diff(dom: &Dom, root: NodeId) -> bool {
     })
 }
 
-/// Whether the element is a `<pre>` whose only element is a child `<code>`. Text may be beside it.
+/// Whether the element is a `<pre>` that contains one `<code>` and no other elements. It may contain text.
 fn is_plain(dom: &Dom, root: NodeId) -> bool {
     let mut elements = dom.descendants(root).filter(|&id| id != root && dom.element(id).is_some());
     dom.tag(root) == Tag::Pre

@@ -213,7 +213,7 @@ pub(super) fn remove_number(dom: &mut Dom, note: NodeId, number: &str) {
     }
 }
 
-/// Elements with code, whose text is never shortened.
+/// Elements that hold code. Their text is never shortened.
 const CODE: [Tag; 4] = [Tag::Code, Tag::Kbd, Tag::Pre, Tag::Samp];
 
 /// Removes the punctuation left at the beginning of a note after its number or a backlink has been removed

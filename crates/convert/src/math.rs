@@ -298,7 +298,7 @@ fn has_dollar(tex: &str) -> bool {
     false
 }
 
-/// The text of the first `<annotation>` in a MathML formula whose encoding names TeX or LaTeX.
+/// The text of the first `<annotation>` of a MathML formula that declares TeX or LaTeX as its encoding.
 fn tex_annotation(dom: &Dom, math: NodeId) -> Option<String> {
     let is_tex = |&id: &NodeId| {
         let names_tex = |encoding: &str| encoding.to_ascii_lowercase().replace("text/", "").contains("tex");

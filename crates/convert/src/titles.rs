@@ -274,7 +274,7 @@ pub fn title_ends(title: &str) -> HashSet<&str> {
     }
 }
 
-/// The minimum number of pages whose titles must share a part for it to be the site's name.
+/// A part of a title can be the site's name only if the titles of at least this many pages share it.
 const MIN_TITLES: usize = 3;
 
 /// The name of the site, such as `Python documentation`: what more than half of the pages' titles, and at
