@@ -49,7 +49,7 @@ struct CanaryRequest {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Receivers {
     All,
-    /// The first channel that accepts the message. The channels named in `last` are tried after the others.
+    /// Only the first channel that accepts the message. The channels named in `last` are tried last.
     FirstWorking {
         last: Vec<String>,
     },

@@ -38,7 +38,7 @@ impl SmtpOptions {
             (SmtpPhase::Greeting, SmtpErrorKind::Silence(_)) if self.tls != SmtpTls::Implicit => {
                 "The port may begin with TLS, as 465 usually does: set `tls = \"implicit\"`, or check `port`."
             }
-            // The server does not support AUTH, or not with this mechanism.
+            // The server does not support AUTH, or does not support this mechanism.
             (SmtpPhase::Auth, SmtpErrorKind::Refusal(500 | 502..=504, _) | SmtpErrorKind::Broken(_))
                 if said == NO_LOGIN || matches!(kind, SmtpErrorKind::Refusal(..)) =>
             {
