@@ -142,7 +142,7 @@ pub(super) fn describe_starter_texts(folder: &Path) -> Option<String> {
             FILE_NAME => line.contains(" = \"") && !line.starts_with('#'),
             _ => line.contains("this text") || line.starts_with("title: Welcome"),
         };
-        // Stop at the first list of tables (`[[`): the keys below it are the same on most sites.
+        // Stop at the first array of tables (`[[`): most sites leave the settings below it unchanged.
         let texts: Vec<&str> =
             starter.lines().take_while(|line| !line.starts_with("[[")).filter(is_text).collect();
         let text = std::fs::read_to_string(folder.join(name)).unwrap_or_default();

@@ -5,7 +5,7 @@ use toml::de::DeValue;
 
 use super::named_file;
 use super::reader::{ConfigKey, Reader, deliveries};
-use super::routing::{self, ChannelForms};
+use super::channel_conditions::{self, ChannelForms};
 use super::value_parsers::{self, ParseResult, Raw};
 use frontdesk_deliver::mail::MailAddresses;
 use frontdesk_deliver::maildir::MaildirOptions;
@@ -34,7 +34,7 @@ pub(super) fn read(r: &mut Reader<'_>, site: &PagesOptions, set: &FormSet) -> Ve
     let names = r.tables("channel").into_iter();
     let read = |name: String| r.in_table(format!("channel.{name}."), |r| read_channel(r, name, site, set));
     let channels: Vec<ChannelOptions> = names.filter_map(read).collect();
-    routing::warn_about_gaps(r, &channels, set);
+    channel_conditions::warn_about_gaps(r, &channels, set);
     channels
 }
 
@@ -56,7 +56,7 @@ fn read_channel(
         parse_forms(raw, set)
     });
     let taken = ChannelForms::named(&forms, set);
-    let when = routing::read_condition(r, &taken);
+    let when = channel_conditions::read_condition(r, &taken);
     let kind = match kind {
         Some(ChannelKind::Smtp) => read_smtp(r, site, &taken).map(TransportOptions::Smtp),
         Some(ChannelKind::Webhook) => read_webhook(r).map(TransportOptions::Webhook),
@@ -431,7 +431,7 @@ fn read_mail_addresses(
         Recipients::All(to) => (to, None),
         Recipients::ByValue(field, cases) => {
             let all = cases.iter().flat_map(|(_, to)| to.clone()).collect();
-            (all, routing::read_recipients(r, forms, field, cases))
+            (all, channel_conditions::read_recipients(r, forms, field, cases))
         }
     };
     let missing = "is missing, and so is `operator.email`: the address that mail is sent from";

@@ -25,7 +25,7 @@ mod named_file;
 mod operator;
 mod reader;
 mod redirects_and_extra;
-mod routing;
+mod channel_conditions;
 mod screening;
 mod secret_file_permissions;
 mod sections;
@@ -52,7 +52,7 @@ pub use self::lexicon_files::LEXICON_FOLDER;
 pub use self::limits::LimitValues;
 pub use self::log::LogOptions;
 pub use self::reader::{Effect, FILE_NAME, Flag, Setting};
-pub use self::routing::{MAX_CASES, describe_case_values, routing_cases};
+pub use self::channel_conditions::{MAX_CASES, describe_case_values, routing_cases};
 pub use self::sections::Config;
 pub use self::value_parsers::toml_string;
 

@@ -10,7 +10,7 @@ use super::reader::{FILE_NAME, Reader, Setting};
 use super::secret_file_permissions::SecretFile;
 use super::{
     agents, brand, canary, channel, content_signals, form_files, forms, inbox, inbox_domain, limits, log,
-    operator, redirects_and_extra, routing, screening, security, server, site, store, tls, visitor_mails,
+    operator, redirects_and_extra, channel_conditions, screening, security, server, site, store, tls, visitor_mails,
     words,
 };
 use frontdesk_app::agent_signature::AgentOptions;
@@ -223,7 +223,7 @@ impl Config {
     fn check_confirmations(&self, r: &mut Reader<'_>) {
         let confirmed = &self.web.confirmed_forms;
         let routes = &self.store.channels;
-        let are_routes_known = !routing::is_channel_left_out(r, routes);
+        let are_routes_known = !channel_conditions::is_channel_left_out(r, routes);
         for form in confirmed {
             r.refuse_if(
                 self.pages.confirming.contains(form),

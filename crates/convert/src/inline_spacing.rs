@@ -347,10 +347,11 @@ fn is_badge(dom: &Dom, id: NodeId) -> bool {
     dom.classes(id).any(ends)
 }
 
-/// Whether two adjacent elements with different tags in a layout are two words: a number and a word that has
-/// at least three letters or begins with a capital, or a word and one that begins with a capital or is a
-/// `<time>` that begins with a digit. False if there is text beside them or at an end of their parent, and if
-/// the parent is not a layout ([`is_layout`], [`holds_items`]).
+/// Whether two adjacent elements with different tags are two words, judging by the characters that meet: the
+/// first ends in a digit, and the second begins with a capital or at least three letters; or the first has
+/// several characters and does not end in a capital, and the second begins with one; or the first does not
+/// end in a digit, and the second is a `<time>` that begins with one. False if there is text beside them or
+/// at an end of their parent, and if the parent is not a layout ([`is_layout`], [`holds_items`]).
 fn has_unlike_ends(dom: &Dom, parent: NodeId, before: NodeId, id: NodeId) -> bool {
     let is_text = |node: Option<NodeId>| {
         node.and_then(|node| dom.text(node)).is_some_and(|text| !text.trim().is_empty())

@@ -117,6 +117,8 @@ impl ListQuery {
         ListQuery { before: None, is_in_signups: false, ..self.clone() }
     }
 
+    /// Whether the list begins at its start: not after a submission, and not with the sign-ups, which follow
+    /// the leads.
     pub(super) fn is_first_page(&self) -> bool {
         self.before.is_none() && !self.is_in_signups
     }

@@ -169,8 +169,8 @@ pub struct FetchClient {
 
 impl FetchClient {
     /// A client that offers HTTP/1.1 only, and connects to hosts in private networks only if `allow_private`
-    /// is set ([`address_check::check_addresses`]). Never fails: if the TLS configuration cannot be built, each
-    /// request to an `https` URL returns the error.
+    /// is set ([`address_check::check_addresses`]). Never fails: if the TLS configuration cannot be built,
+    /// each request to an `https` URL returns the error.
     pub fn new(
         resolver: NameResolver,
         allow_private: bool,

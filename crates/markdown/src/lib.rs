@@ -4,7 +4,7 @@ pub mod cjk_emphasis;
 pub mod comments;
 pub mod dollar_disambiguation;
 pub mod foreign_syntax;
-pub mod heading_anchors;
+pub mod heading_html;
 pub mod quotation_marks;
 pub mod raw_html_checks;
 pub mod source_text;

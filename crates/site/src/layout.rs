@@ -11,7 +11,7 @@ use serde_json::{Value as Json, json};
 use super::document::{Document, PageKind, Tag};
 use super::form_answer::THANKS;
 use super::form_view::FormView;
-use super::html_links::json_for_script;
+use super::link_rewriting::json_for_script;
 use super::language::{Language, is_right_to_left};
 use super::page_bodies::Content;
 use super::page_navigation::RelatedPages;

@@ -24,7 +24,7 @@ mod translations;
 mod visibility;
 
 // Bodies: converts Markdown to HTML, and to Markdown with absolute links.
-mod html_links;
+mod link_rewriting;
 mod images;
 mod link_check;
 pub mod link_resolution;

@@ -14,7 +14,7 @@ use frontdesk_convert::attributes;
 use serde_json::{Map, Value};
 
 use super::front_matter::{line_of_key, split};
-use super::html_links::tag_length;
+use super::link_rewriting::tag_length;
 use super::language::is_right_to_left;
 use super::link_resolution::has_scheme;
 use super::placeholder::{fill, placeholders};

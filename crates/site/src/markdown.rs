@@ -17,13 +17,13 @@ use frontdesk_markdown::{
 };
 use frontdesk_media::ImageSize;
 
-use super::html_links::rewrite_links;
+use super::link_rewriting::rewrite_links;
 use super::images::{ImageFacts, Variant, should_have_size};
 use super::link_resolution::{LinkCatalog, LinkOrigin, LinkTarget, ResolvedLink};
 use super::words::WordList;
 use crate::fault::REPORT_DEFECT;
 use frontdesk_forms::text::escape_html;
-use frontdesk_markdown::heading_anchors::AnchoredHeadings;
+use frontdesk_markdown::heading_html::AnchoredHeadings;
 use frontdesk_markdown::raw_html_checks::{
     BLOCKED_IMAGE, has_image_without_alternative, has_markdown_as_text, show_unclosed_html,
 };

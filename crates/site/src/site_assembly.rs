@@ -7,7 +7,7 @@ use http::header::CONTENT_SECURITY_POLICY;
 
 use super::document::{Document, PageKind};
 use super::file::{Blob, Cache, File, cors_header};
-use super::html_links::rewrite_links;
+use super::link_rewriting::rewrite_links;
 use super::image_variants::insert_variants;
 use super::language::Language;
 use super::markdown_twin;

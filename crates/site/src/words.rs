@@ -18,7 +18,7 @@ use minijinja::value::{Serde, Value};
 use toml::de::{DeTable, DeValue};
 
 use super::file::Blob;
-use super::html_links::json_for_script;
+use super::link_rewriting::json_for_script;
 use super::placeholder::{fill, placeholders, plural_name};
 use super::theme::{BUILT_IN, WORDS_FOLDER};
 use crate::fault::{Fault, Placed, closest, did_you_mean};

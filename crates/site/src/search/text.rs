@@ -6,7 +6,7 @@ use std::ops::Range;
 use memchr::memchr;
 
 use super::words::{WordHash, for_each_word};
-use crate::html_links::{fragment_names, tag_length};
+use crate::link_rewriting::{fragment_names, tag_length};
 use frontdesk_markdown::comments::html_comment_length;
 use frontdesk_process::hash_maps::HashSet;
 

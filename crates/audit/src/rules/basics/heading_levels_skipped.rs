@@ -1,4 +1,4 @@
-//! Headings skip no level.
+//! Headings do not skip levels.
 
 use super::shared::{excerpt, is_hidden};
 use crate::rule::{Findings, Fix, Platform, Rule, Severity};

@@ -1,4 +1,4 @@
-//! Writes headings with their anchors.
+//! Renders headings as HTML, each with its ID and a link to itself.
 
 use std::fmt;
 use std::sync::Mutex;
