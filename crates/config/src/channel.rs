@@ -3,9 +3,9 @@
 use secrecy::SecretString;
 use toml::de::DeValue;
 
+use super::channel_conditions::{self, ChannelForms};
 use super::named_file;
 use super::reader::{ConfigKey, Reader, deliveries};
-use super::channel_conditions::{self, ChannelForms};
 use super::value_parsers::{self, ParseResult, Raw};
 use frontdesk_deliver::mail::MailAddresses;
 use frontdesk_deliver::maildir::MaildirOptions;

@@ -9,9 +9,9 @@ use super::log::LogOptions;
 use super::reader::{FILE_NAME, Reader, Setting};
 use super::secret_file_permissions::SecretFile;
 use super::{
-    agents, brand, canary, channel, content_signals, form_files, forms, inbox, inbox_domain, limits, log,
-    operator, redirects_and_extra, channel_conditions, screening, security, server, site, store, tls, visitor_mails,
-    words,
+    agents, brand, canary, channel, channel_conditions, content_signals, form_files, forms, inbox,
+    inbox_domain, limits, log, operator, redirects_and_extra, screening, security, server, site, store, tls,
+    visitor_mails, words,
 };
 use frontdesk_app::agent_signature::AgentOptions;
 use frontdesk_app::page_views::{AgentClass, names_of};

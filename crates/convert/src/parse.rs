@@ -34,10 +34,11 @@ const MIN_NODE_LIMIT: usize = 20_000;
 /// those before it.
 const MAX_ATTRIBUTES: usize = 200;
 
-/// Maximum length in bytes of a page; the rest is missing. The parser's strings cannot have 4 GiB.
-const MAX_PAGE: usize = 1 << 30;
+/// Maximum length in bytes of a page; the rest is missing. The parser's strings cannot grow beyond 2 GiB, and
+/// it replaces a NUL by three bytes.
+const MAX_PAGE: usize = 1 << 29;
 
-/// Length in bytes of one piece of the input. The parser checks the number of nodes after each piece.
+/// Length in bytes of one piece of the input. The parser checks the number of nodes before each one.
 const PIECE: usize = 64 * 1024;
 
 /// Parses a document. Never fails, because HTML defines a tree for every input. Sets [`Dom::is_truncated`] if
@@ -77,7 +78,8 @@ fn finish(tokenizer: Tokenizer<Limiter>) -> Dom {
     dom
 }
 
-/// Feeds a page to the tokenizer in pieces. Leaves out attributes beyond [`MAX_ATTRIBUTES`] per tag.
+/// Feeds a page to the tokenizer in pieces, or to the tree builder. Leaves out attributes beyond
+/// [`MAX_ATTRIBUTES`] per tag.
 struct Feeder<'a> {
     tokenizer: Tokenizer<Limiter>,
     input: BufferQueue,
@@ -130,7 +132,7 @@ impl Feeder<'_> {
 
     /// Feeds a tag and the text before it. `None` if the document has reached its maximum number of nodes.
     ///
-    /// Most of them pass the tokenizer by, which reads letter by letter. This saves a fifth of the
+    /// Most of them pass the tokenizer by, which reads names letter by letter. This saves a fifth of the
     /// instructions of a conversion. The tokenizer reads what [`decode`] and [`tag_token`] leave to it.
     /// After such a text, it also reads the tag, which ends the last character reference.
     fn feed_tag(&mut self, start: usize, tag: &ScannedTag<'_>) -> Option<()> {
@@ -217,8 +219,9 @@ fn tag_token(page: &StrTendril, tag: &ScannedTag<'_>) -> Option<TagToken> {
     })
 }
 
-/// Decodes a text or an attribute's value. `None` if it has a carriage return, NUL or a character reference
-/// other than numbers of printable characters and the most frequent names, with their semicolons.
+/// Decodes a text or an attribute's value. `None` if it has a carriage return, NUL, or a `&` before a
+/// letter, a digit or `#` that begins no character reference with a semicolon and a frequent name or the
+/// number of a printable character.
 fn decode(page: &StrTendril, text: &[u8]) -> Option<StrTendril> {
     let find = |text: &[u8]| memchr3(b'&', b'\r', 0, text);
     let Some(mut at) = find(text) else { return Some(part(page, text)) };
@@ -249,8 +252,8 @@ fn decode(page: &StrTendril, text: &[u8]) -> Option<StrTendril> {
     Some(decoded)
 }
 
-/// The character of a numeric reference such as `#39` or `#x27`. `None` for control characters, which the
-/// standard replaces by others, and for other texts.
+/// The character of a numeric reference such as `#39` or `#x27`. `None` for control characters, because
+/// the standard replaces some of them, and for other texts.
 fn numeric_character(name: &str) -> Option<char> {
     let number = name.strip_prefix('#')?;
     let (digits, radix) = number.strip_prefix(['x', 'X']).map_or((number, 10), |digits| (digits, 16));
@@ -677,7 +680,7 @@ mod tests {
             seed = seed.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
             usize::try_from(seed >> 33).expect("31 bits") % below
         };
-        let words: String = (0..MAX_ATTRIBUTES + 20).map(|i| format!(" w{i}")).collect();
+        let words: String = (0..MAX_ATTRIBUTES + 20).map(|i| format!(" w{i}=v{i}")).collect();
         for _ in 0..20_000 {
             let mut html = ["", "", "<script>", "<script><!--<script>"][next(4)].to_owned();
             for _ in 0..next(14) {

@@ -32,10 +32,10 @@ pub(super) struct Tag<'a> {
     pub(super) end: usize,
     /// Whether the tag has its `>`.
     pub(super) is_closed: bool,
-    /// Whether the tag ends with `/>`.
+    /// Whether the tag ends with a `/>` that is not part of a value.
     pub(super) is_self_closing: bool,
-    /// The attributes beyond the maximum: the position after the last one that is kept, and the position
-    /// after the last one.
+    /// The attributes beyond the maximum: the position after the last one that is kept and a space, and the
+    /// position after the last one.
     pub(super) excess: Option<(usize, usize)>,
 }
 
@@ -152,7 +152,8 @@ fn scan_tag(page: &[u8], start: usize, is_end: bool, max_attributes: usize) -> T
         end,
         is_closed: end > last,
         is_self_closing: page[last..end].ends_with(b"/>"),
-        excess: (kept < last).then_some((kept, last)),
+        // Keep the space, because a slash behind it would become part of an unquoted value.
+        excess: (kept < last).then(|| (kept + usize::from(page[kept].is_ascii_whitespace()), last)),
     }
 }
 
@@ -191,10 +192,11 @@ pub(super) fn next_attribute<'a>(rest: &mut &'a [u8]) -> Option<(&'a [u8], Optio
     Some((name, Some(value)))
 }
 
-/// Finds the attributes of a page or a part of one that have a value. Skips comments and end tags, but not
-/// the text of scripts. Stops at an unclosed comment or quote.
+/// Finds the attributes of a page or a part of one that have a value. Skips the names of end tags, comments
+/// that begin with `<!--`, and the text of scripts and style sheets. Stops at an unclosed one of these, or at
+/// an unclosed quote.
 pub fn attributes(html: &str) -> Attributes<'_> {
-    Attributes { html, at: 0, is_in_tag: false }
+    Attributes { html, at: 0, tag: None }
 }
 
 /// An iterator over attributes: the name as written, and the position of the value in bytes, without quotes.
@@ -203,7 +205,8 @@ pub fn attributes(html: &str) -> Attributes<'_> {
 pub struct Attributes<'a> {
     html: &'a str,
     at: usize,
-    is_in_tag: bool,
+    /// The name of the start tag at the position; `None` outside of start tags.
+    tag: Option<&'a [u8]>,
 }
 
 impl<'a> Iterator for Attributes<'a> {
@@ -213,20 +216,26 @@ impl<'a> Iterator for Attributes<'a> {
         let page = self.html.as_bytes();
         loop {
             let mut rest = &page[self.at..];
-            if !self.is_in_tag {
+            let Some(tag) = self.tag else {
                 self.at += memchr(b'<', rest)? + 1;
                 rest = &page[self.at..];
-                self.is_in_tag = rest.first().is_some_and(u8::is_ascii_alphabetic);
-                if self.is_in_tag {
-                    self.at += split_name(rest).0.len();
+                if rest.first().is_some_and(u8::is_ascii_alphabetic) {
+                    let (name, _) = split_name(rest);
+                    self.at += name.len();
+                    self.tag = Some(name);
                 } else if rest.starts_with(b"!--") {
                     self.at = comment_end(page, self.at - 1);
                 }
                 continue;
-            }
+            };
             let found = next_attribute(&mut rest);
-            self.is_in_tag = found.is_some();
             self.at = page.len() - rest.len();
+            if found.is_none() {
+                self.tag = None;
+                if [&b"script"[..], b"style"].iter().any(|raw| raw.eq_ignore_ascii_case(tag)) {
+                    self.at = find_end_tag(page, self.at, tag, usize::MAX)?.end;
+                }
+            }
             if let Some((name, Some(value))) = found {
                 let start = position(value, page);
                 let value = start..start + value.len();
@@ -249,16 +258,32 @@ mod tests {
         for (html, name, end, excess) in [
             ("<p>x", "p", 3, None),
             ("</P >x", "P", 5, None),
-            ("<a b c d>x", "a", 9, Some((6, 8))),
-            ("<a b='>' c = \">\" d=>x", "a", 20, Some((16, 19))),
+            ("<a b c d>x", "a", 9, Some((7, 8))),
+            ("<a b='>' c = \">\" d=>x", "a", 20, Some((17, 19))),
             ("<a =b=\">\"c/d=e/f>x", "a", 17, Some((10, 16))),
-            ("<a b c '>x", "a", 9, Some((6, 8))),
-            ("<a b c d='x", "a", 11, Some((6, 11))),
+            ("<a b c '>x", "a", 9, Some((7, 8))),
+            ("<a b c d='x", "a", 11, Some((7, 11))),
             ("<a b=c>d", "a", 7, None),
             ("<a", "a", 2, None),
         ] {
             let Some((0, Markup::Tag(tag))) = next_markup(html.as_bytes(), 0, 2) else { panic!("{html}") };
             assert_eq!((tag.name, tag.end, tag.excess), (name.as_bytes(), end, excess), "{html}");
+        }
+    }
+
+    #[test]
+    fn attributes_are_found_in_tags_alone() {
+        for (html, expected) in [
+            ("<a href=b c d='e f'/>g=h<I J = \"k\">", "href=b d=e f J=k"),
+            ("<!-- <a b=c> --></p a=b><p d=e", "d=e"),
+            ("<script src=a>if (1<<n) { b = '</p c=d>' }</script><a e=f>", "src=a e=f"),
+            ("<STYLE>a<b c='d</style x=y><i e=f>", "e=f"),
+            ("<script>a<b c=d>", ""),
+            ("<a b=c d='e", "b=c"),
+            ("<a b='c' d=é>", "b=c d=é"),
+        ] {
+            let found = attributes(html).map(|(name, value)| format!("{name}={}", &html[value]));
+            assert_eq!(found.collect::<Vec<_>>().join(" "), expected, "{html}");
         }
     }
 

@@ -24,10 +24,10 @@ mod translations;
 mod visibility;
 
 // Bodies: converts Markdown to HTML, and to Markdown with absolute links.
-mod link_rewriting;
 mod images;
 mod link_check;
 pub mod link_resolution;
+mod link_rewriting;
 pub mod markdown;
 mod page_bodies;
 

@@ -121,6 +121,10 @@ mod tests {
                 "<!-- <a href=\"/x/\"> --><p data-href=\"/x/\">",
                 "<!-- <a href=\"/x/\"> --><p data-href=\"/x/\">",
             ),
+            (
+                "<script>a = 1<<n; src = \"/x/\"</script><a href=/y/>",
+                "<script>a = 1<<n; src = \"/x/\"</script><a href=[/y/]>",
+            ),
             ("<!--><a href=\"/x/\"><!-- -->", "<!--><a href=\"[/x/]\"><!-- -->"),
             ("a < b href=\"/x/\"", "a < b href=\"/x/\""),
             ("<a href=\"/x/", "<a href=\"/x/"),

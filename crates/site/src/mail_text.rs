@@ -14,9 +14,9 @@ use frontdesk_convert::attributes;
 use serde_json::{Map, Value};
 
 use super::front_matter::{line_of_key, split};
-use super::link_rewriting::tag_length;
 use super::language::is_right_to_left;
 use super::link_resolution::has_scheme;
+use super::link_rewriting::tag_length;
 use super::placeholder::{fill, placeholders};
 use crate::fault::{Fault, Severity, did_you_mean};
 use frontdesk_forms::email::Mailbox;

@@ -17,9 +17,9 @@ use frontdesk_markdown::{
 };
 use frontdesk_media::ImageSize;
 
-use super::link_rewriting::rewrite_links;
 use super::images::{ImageFacts, Variant, should_have_size};
 use super::link_resolution::{LinkCatalog, LinkOrigin, LinkTarget, ResolvedLink};
+use super::link_rewriting::rewrite_links;
 use super::words::WordList;
 use crate::fault::REPORT_DEFECT;
 use frontdesk_forms::text::escape_html;

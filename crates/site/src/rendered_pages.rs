@@ -5,8 +5,8 @@ use std::sync::Arc;
 
 use super::document::{Document, PageKind, Tag};
 use super::file::{Blob, Cache, File, noindex_header};
-use super::link_rewriting::fragment_names;
 use super::layout::TemplateContext;
+use super::link_rewriting::fragment_names;
 use super::live_reload::add_reload_script;
 use super::markdown_twin;
 use super::options::PageForm;

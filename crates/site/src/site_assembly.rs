@@ -7,9 +7,9 @@ use http::header::CONTENT_SECURITY_POLICY;
 
 use super::document::{Document, PageKind};
 use super::file::{Blob, Cache, File, cors_header};
-use super::link_rewriting::rewrite_links;
 use super::image_variants::insert_variants;
 use super::language::Language;
+use super::link_rewriting::rewrite_links;
 use super::markdown_twin;
 use super::options::PagesOptions;
 use super::page_bodies::{Bodies, Content};
