@@ -257,7 +257,7 @@ impl Transaction<'_> {
             let days = (now - since) / DAY_IN_MILLISECONDS;
             let unit = if days == 1 { "day" } else { "days" };
             let reason = format!(
-                "no mail that asks for the confirmation could be sent for {days} {unit}, because of `{key}`"
+                "the limit `{key}` has kept the mail that asks for the confirmation from being sent for {days} {unit}"
             );
             return set_reason(self.sql, entry.id, &reason);
         }
@@ -268,7 +268,7 @@ impl Transaction<'_> {
             values![entry.id, room_at.max(now + wait), (!entry.reminds).then_some(since)],
         )?;
         if !entry.reminds && entry.limited_since.is_none() {
-            set_reason(self.sql, entry.id, &format!("{UNCONFIRMED}: the mail waits because of `{key}`"))?;
+            set_reason(self.sql, entry.id, &format!("{UNCONFIRMED}: the limit `{key}` delays the mail"))?;
         }
         Ok(())
     }

@@ -304,7 +304,7 @@ fn mails_beyond_the_limit_of_a_domain_wait_and_delay_no_others() {
     assert_eq!(waiting().len(), 4);
     for id in waiting() {
         assert_eq!(fixture.status(id), Status::Unconfirmed);
-        assert!(because(id).ends_with("the mail waits because of `forms.visitor_mails_per_domain_per_hour`"));
+        assert!(because(id).ends_with("the limit `forms.visitor_mails_per_domain_per_hour` delays the mail"));
     }
     let queue = fixture.reader().queue().unwrap();
     assert_eq!((queue.unasked, queue.unasked_since), (4, Some(noon())));
@@ -369,7 +369,7 @@ fn an_entry_that_cannot_be_asked_for_a_week_is_held_for_the_operator() {
     assert_eq!((fixture.ask(noon() + WEEK), fixture.status(waiting)), (0, Status::Held));
     let because = fixture.reader().get(waiting).unwrap().unwrap().held.unwrap().because;
     assert!(
-        because.starts_with("no mail that asks for the confirmation could be sent for 7 days"),
+        because.ends_with("has kept the mail that asks for the confirmation from being sent for 7 days"),
         "{because}"
     );
     assert!(fixture.editor().release(waiting, &fixture.options.channels, noon()).unwrap());
