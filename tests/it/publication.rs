@@ -423,8 +423,8 @@ fn modes_are_compared_with_those_of_the_pages() {
         let all = ["own.txt", "group.txt", "all.txt"];
         for (mode, published, note) in [
             (0o644, 1, None),
-            (0o640, 2, Some("other users may not read the pages in ")),
-            (0o600, 0, Some("only the owner may read the pages in ")),
+            (0o640, 2, Some("only the owner and the group can read the pages in ")),
+            (0o600, 0, Some("only the owner can read the pages in ")),
         ] {
             desk.set_mode(home, mode);
             let server = desk.start();
@@ -640,7 +640,8 @@ fn files_for_the_server_of_a_host_are_not_published() {
             let expected = format!("{prefix}{name}: {message}");
             assert!(said.contains(&expected), "{expected} is not in {said}");
         }
-        let rules = "_headers: its rules apply only in a build; it is not published";
+        let rules =
+            "_headers: has no effect here: rules apply only at the root of a build; it is not published";
         assert_eq!(said.contains(rules), !is_build, "{said}");
         assert_eq!(said.contains("functions/: is for the server of a hosting provider"), is_build, "{said}");
 

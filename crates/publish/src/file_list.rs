@@ -424,7 +424,9 @@ impl FolderListing<'_, '_, '_> {
         } else if metadata.is_file() {
             let message =
                 format!("is larger than {} MiB, the limit for a published file", MAX_FILE_BYTES >> 20);
-            return Err(Fault::error(place, None, message).hint("offer it from a download server"));
+            return Err(
+                Fault::error(place, None, message).hint("serve it from another server, and link to it there")
+            );
         } else {
             return Err(Fault::error(place, None, "is neither a regular file nor a folder").hint("remove it"));
         }
@@ -525,7 +527,8 @@ impl FolderListing<'_, '_, '_> {
                 } else {
                     "add the headers in a proxy in front of frontdesk"
                 };
-                let message = "its rules apply only in a build; it is not published";
+                let message =
+                    "has no effect here: rules apply only at the root of a build; it is not published";
                 self.faults.push(warn(message).hint(hint));
             }
             Some(HostingFile::Program) if !name.to_ascii_lowercase().starts_with("_worker.js.") => {
@@ -568,7 +571,10 @@ impl FolderListing<'_, '_, '_> {
         match below.next().map(|below| !is_listed && below.iter().any(is_hidden)) {
             Some(false) => Ok(target),
             Some(true) => {
-                let message = format!("the symbolic link points to {}, which is hidden", shown_path(&target));
+                let message = format!(
+                    "the symbolic link points to {}, which is hidden: a name in its path begins with a dot",
+                    shown_path(&target)
+                );
                 let hint = "replace the link with a copy of its target, or list the link in `site.publish`";
                 Err(Fault::error(place, None, message).hint(hint))
             }

@@ -241,11 +241,12 @@ impl Audience {
         match self {
             Self::Others => None,
             Self::Group => Some(format!(
-                "other users may not read the pages in {place}, so files that the group may read are published too"
+                "only the owner and the group can read the pages in {place}, so files that the group can read are published too"
             )),
             Self::Owner => Some(format!(
-                "only the owner may read the pages in {place}, so modes do not show which files are private: all files \
-                 are published that no other rule excludes; after `chmod -R g+rX {place}`, private files can have the mode 0600"
+                "only the owner can read the pages in {place}, so file modes do not show which files are private: every file \
+                 that no other rule excludes is published; to exclude files with the mode 0600, run `chmod -R g+rX {place}`, \
+                 and then set that mode on them"
             )),
         }
     }
