@@ -345,7 +345,7 @@ impl Builder {
                 let known: Vec<&str> = self.features.names().collect();
                 let known = known.join(", ");
                 let message =
-                    format!("`{name}` is no feature: declare it in {FEATURES}, or use one of {known}");
+                    format!("`{name}` is not a feature: declare it in {FEATURES}, or use one of {known}");
                 LexiconFault::at(text, text.find(&name), message)
             })?;
             for phrase in &phrases {
@@ -388,7 +388,7 @@ impl Builder {
             gap = false;
         }
         if steps.is_empty() || steps.iter().any(|step| step.words.is_empty()) {
-            return Err(format!("`{written}` is no phrase: it needs words"));
+            return Err(format!("`{written}` is not a phrase: each part must contain a word"));
         }
         let short = |part: &&str| {
             part.ends_with('*') && split_words(part).last().is_none_or(|word| word.prefixes[0] == 0)
@@ -794,10 +794,13 @@ says = "asks for a call"
         for (phrases, expected) in [
             ("phrases = 3", "1: invalid type: integer `3`, expected a map"),
             ("[phrases]\ncall = [\"a =9\"]", "2: the weight of `a =9` must be a number from 1 to 4"),
-            ("[phrases]\ncall = [\n  \"good\",\n  \"~\"]", "4: `~` is no phrase: it needs words"),
+            (
+                "[phrases]\ncall = [\n  \"good\",\n  \"~\"]",
+                "4: `~` is not a phrase: each part must contain a word",
+            ),
             (
                 "[phrases]\ncalls = [\"a\"]",
-                "2: `calls` is no feature: declare it in features.toml, or use one of call, topic-money",
+                "2: `calls` is not a feature: declare it in features.toml, or use one of call, topic-money",
             ),
             ("[words]\n", "1: unknown field `words`, expected `common` or `phrases`"),
         ] {

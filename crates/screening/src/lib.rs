@@ -269,7 +269,7 @@ fn apply_resemblance(resemblance: Resemblance, findings: &mut Findings) {
         // Rounded up, so that no point is lost when the percentage is applied.
         let percent = (points.unsigned_abs() * 100).div_ceil(most);
         findings.add(Signal::Learned, percent, || {
-            format!("resembles the {spam_lessons} messages that you called spam more than the {honest_lessons} honest ones")
+            format!("resembles the {spam_lessons} messages that you marked as spam more than the {honest_lessons} that are not spam")
         });
         return;
     }
@@ -277,7 +277,7 @@ fn apply_resemblance(resemblance: Resemblance, findings: &mut Findings) {
     let less = points.unsigned_abs() * 100 / most;
     for finding in findings.0.iter_mut().filter(|finding| finding.signal == Signal::Offer) {
         finding.percent = finding.percent.saturating_sub(less);
-        finding.detail.push_str("; fewer points because it resembles honest messages");
+        finding.detail.push_str("; fewer points because it resembles messages that are not spam");
     }
 }
 
@@ -326,12 +326,12 @@ fn find_request_signals(
     // The points grow from zero at half of the quota to the maximum at the full quota.
     let rate = signals.rate;
     findings.add(Signal::Rate, rate.percent().saturating_sub(50) * 2, || {
-        format!("{} of the {} requests that the source may send", rate.used, rate.quota)
+        format!("the source has used {} of its quota of {} requests", rate.used, rate.quota)
     });
     // Two people may have copied the same text from somewhere, but more senders suggest a campaign.
     let repeats = signals.repeats;
     let percent = if repeats < 2 { 0 } else { repeats.min(4) * 25 };
-    findings.add(Signal::Repeated, percent, || format!("same message from {repeats} or more other senders"));
+    findings.add(Signal::Repeated, percent, || format!("same message from at least {repeats} other senders"));
     findings.add(Signal::Honeypot, full_strength_if(extras.honeypot), || "hidden field filled in");
     if signals.agent.is_some() {
         return;

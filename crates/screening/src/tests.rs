@@ -54,7 +54,10 @@ fn the_rate_counts_from_half_of_the_quota_on() {
         rate: Rate::most_used([(3, 30), (290, 300)]),
         ..RequestSignals::default()
     });
-    assert_eq!(verdict.because(), "27 of the 30 requests that the source may send (16); 16 of 100 points");
+    assert_eq!(
+        verdict.because(),
+        "the source has used 27 of its quota of 30 requests (16); 16 of 100 points"
+    );
 }
 
 #[test]
