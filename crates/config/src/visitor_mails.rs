@@ -419,7 +419,7 @@ mod tests {
             let [channel] = &config.visitor_channels[..] else { panic!("{faults:?}") };
             let TransportOptions::Visitor(visitor) = &channel.kind else { panic!() };
             let has_warning =
-                faults.iter().any(|fault| fault.to_string().contains("leads nowhere in a mail"));
+                faults.iter().any(|fault| fault.to_string().contains("does not work in a mail"));
             (visitor.texts[0].1.html.contains("href=\"https://www.example.com/contact/\""), has_warning)
         };
         let url = "https://www.example.com";

@@ -38,7 +38,10 @@ pub(super) fn add_to(environment: &mut Environment<'static>) {
                 None => field.clone(),
             });
         }
-        values.assert_all_used().map_err(|_| failure(format!("the form `{name}` has no such field")))?;
+        values.assert_all_used().map_err(|error| {
+            let argument = error.detail().unwrap_or_default();
+            failure(format!("the form `{name}` has no such field: {argument}"))
+        })?;
         let shown = context! { fields, ..form };
         let variable = |name: &str| state.lookup(name).unwrap_or_default();
         let answer = shown.get_attr("answer")?;

@@ -382,9 +382,9 @@ impl FrontMatterReader<'_> {
             if !entry.keys().any(is_condition) {
                 all = all.stricter(visibility);
             } else if visibility.is_limited() {
-                let message = "a `cascade` with a `target` cannot withhold pages";
+                let message = "`target` is not supported in a `cascade` that keeps pages from being published or listed";
                 let fault = Fault::error(self.place, self.line("cascade"), message);
-                self.faults.push(fault.hint("remove `target`, so that it applies to all pages below, or write its keys in each of the pages"));
+                self.faults.push(fault.hint("remove `target` to apply the `cascade` to all pages below, or write its keys in the front matter of each page"));
             }
         }
         all
@@ -948,7 +948,10 @@ mod tests {
         accept("---\ntitle: T\ncascade: {type: docs, _target: {path: /a/**}}\n---\n");
         for (matter, expected) in [
             ("expiryDate: soon", "a.md:3: `expiryDate` must be a date"),
-            ("cascade: {draft: true, target: {path: /a/**}}", "a.md:3: a `cascade` with a `target`"),
+            (
+                "cascade: {draft: true, target: {path: /a/**}}",
+                "a.md:3: `target` is not supported in a `cascade`",
+            ),
             (
                 "published: perhaps",
                 "`published` has no effect in the front matter\n    hint: this key does not hide the page",
@@ -987,7 +990,7 @@ mod tests {
     #[test]
     fn faults_name_the_line_and_the_remedy() {
         check("No front matter at all", &["a.md:1: no front matter"]);
-        check("---\ntitle: T\n", &["a.md:1: the front matter is never closed"]);
+        check("---\ntitle: T\n", &["a.md:1: the front matter has no closing line `---`"]);
         check("---\ndescription: x\n---\n", &["a.md:1: the front matter has no `title`"]);
         check("---\ntitle: T\ndraft: perhaps\n---\n", &["a.md:3: `draft` must be `true` or `false`"]);
         check(

@@ -88,7 +88,10 @@ impl Site {
             let error = scale(&image.original.bytes, &WIDTHS[..1]).err()?;
             let message =
                 format!("no smaller variants can be created, so all screens load the original: {error}");
-            let hint = format!("save the image again, or at most {} pixels wide", WIDTHS[WIDTHS.len() - 1]);
+            let hint = format!(
+                "export the image again, or save it at most {} pixels wide",
+                WIDTHS[WIDTHS.len() - 1]
+            );
             Some(Fault::warning(&*image.file, None, message).hint(hint))
         };
         progress::begin("images", self.large_images.len() as u64);

@@ -210,10 +210,18 @@ fn make_targets_absolute(root: Node<'_>, base_url: &str, place: &str, body_line:
     relative
 }
 
-/// Warns that the target of a link or an image stays relative, so it leads nowhere in a mail.
+/// Warns that the target of a link or an image stays relative, so it does not work in a mail.
 fn dead_target(place: &str, line: usize, target: &str) -> Fault {
-    let fault = Fault::warning(place, Some(line), format!("`{}` leads nowhere in a mail", visible(target)));
-    fault.hint(if target.starts_with('/') { "set `base_url`" } else { "begin it with `https://` or `/`" })
+    let fault = Fault::warning(
+        place,
+        Some(line),
+        format!("the relative URL `{}` does not work in a mail", visible(target)),
+    );
+    fault.hint(if target.starts_with('/') {
+        "set `base_url` in frontdesk.toml"
+    } else {
+        "begin it with `https://` or `/`"
+    })
 }
 
 /// The HTML version. Restores the braces of placeholders in link targets, which the renderer percent-encodes.
@@ -502,8 +510,8 @@ mod tests {
         let last = "us <team@a.example> www.b.example c <#top> d <faq>\n";
         assert!(mail.text.starts_with(first) && mail.text.ends_with(last), "{}", mail.text);
         let found: Vec<_> = mail.warnings.iter().map(|fault| (fault.line, fault.message.as_str())).collect();
-        let dead = ["`#top` leads nowhere in a mail", "`faq` leads nowhere in a mail"];
-        assert_eq!(found, dead.map(|message| (Some(8), message)));
+        let dead = ["#top", "faq"].map(|url| format!("the relative URL `{url}` does not work in a mail"));
+        assert_eq!(found, [(Some(8), &*dead[0]), (Some(8), &*dead[1])]);
         let text = "---\nsubject: a\n---\n[our prices](/prices/)\n";
         let mail = parse_mail("a.md", text, "en", "", &KNOWN).expect("it is valid");
         assert_eq!(mail.warnings.len(), 1);

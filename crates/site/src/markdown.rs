@@ -568,7 +568,7 @@ impl<'a> BodyRenderer<'a, '_> {
             self.warn(
                 (line, 1, line, 1).into(),
                 message,
-                "move the code to a file in assets/ that waits for `click`",
+                "move the code to a file in assets/ that handles the `click` event",
             );
         }
         let resolved = self.lookups.look_up(self.catalog, self.place, url);
@@ -628,7 +628,8 @@ impl<'a> BodyRenderer<'a, '_> {
             );
         }
         if has_markdown_as_text(literal) {
-            let message = "the text in an element with the attribute `markdown` is shown as it is".to_owned();
+            let message =
+                "the Markdown in an element with the attribute `markdown` is shown as plain text".to_owned();
             self.warn(position, message, "leave an empty line after the tag and before the end tag");
         }
         // `line` is the source line of `counted`, the offset in `literal` up to which line breaks are

@@ -29,7 +29,7 @@ pub(super) fn add_filters(environment: &mut Environment<'static>) {
         if words.get_attr(&name)?.is_undefined() {
             return Err(Error::new(
                 ErrorKind::InvalidOperation,
-                format!("`plural` needs the word `{name}`, which does not exist"),
+                format!("there is no word `{name}`, which the filter `plural` needs for {n}"),
             ));
         }
         Ok(Value::from(fill(&text(&name)?, |name| (name == "n").then(|| number.as_str().into()))))

@@ -97,6 +97,6 @@ fn render(
             template_fault(&error).message
         );
         Fault::error("frontdesk.toml", None, message)
-            .hint("please report this; meanwhile, set `forms.html_posts` to false: forms then need JavaScript and no such page")
+            .hint("please report this; until it is fixed, set `forms.html_posts` to false: forms then work only with JavaScript")
     })
 }

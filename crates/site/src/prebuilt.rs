@@ -660,7 +660,7 @@ impl Prebuilt {
         apply_to_rewrites(site, &self.redirects, &self.headers);
         for (line, path) in site.add_rules(self.redirects) {
             let message = format!(
-                "the rule is ignored for `{path}`: it leads back there, or through more than {MAX_HOPS} redirects"
+                "the rule is ignored for `{path}`: it leads back to this path, or through more than {MAX_HOPS} redirects"
             );
             faults.push(Fault::warning("_redirects", line, message));
         }

@@ -288,9 +288,7 @@ fn check_documents(
         if document.unpublished.is_none() && matter.updated.is_some_and(|date| date > tomorrow) {
             let fault = document.warning_at_key("updated", "`updated` is in the future");
             faults.push(
-                fault.hint(
-                    "correct it; the page is published anyway, unless `date` is set to publish it later",
-                ),
+                fault.hint("correct it; `updated` does not delay publication, but a future `date` does"),
             );
         }
         if document.kind == PageKind::Post && matter.date.is_none() {

@@ -166,7 +166,7 @@ pub(super) fn load(
             let fault = Fault::warning(
                 "frontdesk.toml",
                 None,
-                format!("there are no words for the language `{tag}`"),
+                format!("the theme's words are not translated into the language `{tag}`"),
             );
             let hint = format!(
                 "translate the theme's `words/en.toml` as theme/words/{tag}.toml; until then, the texts are English"

@@ -14,7 +14,7 @@ pub(crate) fn split<'a>(place: &str, text: &'a str) -> Result<(&'a str, &'a str,
         return Err(fault.hint(hint));
     };
     let Some((source, body)) = marks.split(text) else {
-        let message = format!("the front matter is never closed by a line `{}`", marks.closing);
+        let message = format!("the front matter has no closing line `{}`", marks.closing);
         return Err(Fault::error(place, Some(1), message));
     };
     let parse = if marks.is_yaml { parse_yaml } else { parse_toml };

@@ -162,11 +162,14 @@ fn find_problem(html: &str, converted: &Converted) -> Option<Problem> {
     let problem =
         |message: &str, hint: &str| Some(Problem { message: message.to_owned(), hint: hint.to_owned() });
     if converted.is_truncated {
-        return problem("the page is too large or too deeply nested to be converted completely", "");
+        return problem(
+            "the page is too large or too deeply nested, so a part of it is missing from the Markdown",
+            "",
+        );
     }
     if converted.loss.letters > 0 {
         let Loss { letters, of, first, element, rule } = &converted.loss;
-        let reason = rule.map_or_else(|| "no rule removes it".to_owned(), |rule| rule.to_string());
+        let reason = rule.map_or_else(|| "reason unknown".to_owned(), |rule| rule.to_string());
         let message = format!(
             "{letters} of {of} letters of the main region are missing from the Markdown; the first missing text is \
              {first:?} in <{element}> ({reason})"

@@ -193,7 +193,10 @@ impl Mismatch {
                 expected(),
             ),
             Mismatch::NoBox(name) => (
-                format!("`{name}` of the form `{}` is a consent, but its control is no check box", form.name),
+                format!(
+                    "the field `{name}` of the form `{}` is a consent, but its control is not a check box",
+                    form.name
+                ),
                 "use `<input type=\"checkbox\">`".to_owned(),
             ),
         };

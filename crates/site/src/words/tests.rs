@@ -163,7 +163,7 @@ fn a_language_without_words_is_english_with_a_warning() {
     let (words, faults) = load_words(&["pl"], &[], &[]);
     assert_eq!(words[0].get("home"), "Home");
     assert_eq!(faults.len(), 1);
-    assert!(faults[0].message.contains("no words for the language `pl`"), "{}", faults[0]);
+    assert!(faults[0].message.contains("not translated into the language `pl`"), "{}", faults[0]);
     assert_eq!(load_words(&["en-GB"], &[], &[]).1, []);
 }
 
