@@ -44,7 +44,9 @@ impl AllowedOrigin {
         };
         if let Some(at) = authority.find(['/', '?', '#']) {
             let origin = &authority[..at];
-            return Err(format!("it has a path, but a host is permitted as a whole: `https://{origin}`"));
+            return Err(format!(
+                "it has a path, but only whole hosts can be permitted: write `https://{origin}`"
+            ));
         }
         let (host, port) = match authority.rsplit_once(':') {
             Some((host, port)) => (host, Some(port)),
@@ -141,7 +143,10 @@ mod tests {
             ("wss://example.com", "must begin with `https://`"),
             ("example.com", "write `https://example.com`"),
             ("example.com:443", "write `https://example.com:443`"),
-            ("https://example.com/", "has a path, but a host is permitted as a whole: `https://example.com`"),
+            (
+                "https://example.com/",
+                "has a path, but only whole hosts can be permitted: write `https://example.com`",
+            ),
             ("https://example.com/js/a.js", "has a path"),
             ("https://example.com?a", "has a path"),
             ("https://example.com:0", "port"),

@@ -416,7 +416,9 @@ fn parse_redirect(line: &str, dialect: RulesDialect) -> Result<RedirectRule, Rul
     // A target such as `//example.org/x` is on another host.
     let to = if to.starts_with("//") { format!("https:{to}") } else { (*to).to_owned() };
     if !parameters.is_empty() && !is_netlify {
-        return unsupported("depends on the query, which only Netlify's rules do");
+        return unsupported(
+            "depends on the query, which is supported only with `rules = \"netlify\"` in [site]",
+        );
     }
     let from = [&[*path], parameters].concat().join(" ");
     let parameters: Option<Vec<_>> = parameters.iter().map(|word| parse_parameter(word)).collect();
