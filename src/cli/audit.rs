@@ -187,9 +187,9 @@ fn read_file(path: &Path) -> anyhow::Result<Vec<u8>> {
 fn parse_header(text: &str) -> Result<(HeaderName, HeaderValue), String> {
     let (name, value) = text.split_once(':').ok_or("expected `NAME: VALUE`")?;
     let name =
-        HeaderName::try_from(name.trim()).map_err(|_| format!("`{name}` is not a valid field name"))?;
+        HeaderName::try_from(name.trim()).map_err(|_| format!("`{name}` is not a valid header name"))?;
     if SET_BY_THE_AUDIT.contains(&name) {
-        return Err(format!("the audit sets `{name}` itself"));
+        return Err(format!("the audit sets the header `{name}` itself, so it cannot be changed"));
     }
     let value = HeaderValue::try_from(value.trim()).map_err(|_| "the value has control characters")?;
     Ok((name, value))

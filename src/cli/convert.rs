@@ -81,7 +81,7 @@ fn explain_omissions(converted: &Converted, is_article: bool) -> String {
     text += &match (loss.letters, loss.rule) {
         (0, _) => format!("All other text is in the Markdown: {} letters and digits.\n", loss.of),
         (letters, rule) => format!(
-            "{letters} of {} letters and digits of the other text are missing. The first is {:?} in <{}>{}.\n",
+            "{letters} of {} letters and digits of the other text are missing from the Markdown. The first missing text is {:?} in <{}>{}.\n",
             loss.of,
             loss.first,
             loss.element,

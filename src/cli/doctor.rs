@@ -210,7 +210,9 @@ fn check_shared_limits(config: &Config, report: &mut DoctorReport<impl Write>) -
     let Some(shared) = &config.limits.shared else { return Ok(()) };
     let connection = match rate_limiter::test_connection(shared) {
         Ok(took) => Ok(format!("{shared} responds in {:.1} ms", took.as_secs_f64() * 1000.0)),
-        Err(why) => Err(format!("{shared}: {why}. While this lasts, each server counts on its own.")),
+        Err(why) => {
+            Err(format!("{shared}: {why}. While this lasts, each server counts requests separately."))
+        }
     };
     report.print_result("limits.shared_url", connection.into())?;
     report.print_result("limits.shared_secret", shared.describe_hash_secret().into())

@@ -149,7 +149,7 @@ pub(super) fn describe_starter_texts(folder: &Path) -> Option<String> {
         let lines = text.lines().enumerate().filter(|(_, line)| texts.contains(line));
         found.extend(lines.map(|(index, _)| format!("{name}:{}", index + 1)));
     }
-    (!found.is_empty()).then(|| format!("texts of the starter site are unchanged: {}", found.join(", ")))
+    (!found.is_empty()).then(|| format!("replace the texts of the starter site: {}", found.join(", ")))
 }
 
 /// The error for a `build` that does not exist, cannot be read, is a file, or has no home page.
@@ -337,7 +337,7 @@ mod tests {
         }
         let tagline = line("tagline = \"A small site to begin with\"");
         let expected =
-            format!("texts of the starter site are unchanged: frontdesk.toml:{tagline}, pages/contact.md:3");
+            format!("replace the texts of the starter site: frontdesk.toml:{tagline}, pages/contact.md:3");
         assert_eq!(describe_starter_texts(folder.path()), Some(expected));
     }
 

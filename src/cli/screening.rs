@@ -185,7 +185,7 @@ pub(super) fn run(command: ScreeningCommand, location: InboxLocation) -> anyhow:
     } else {
         writeln!(
             io::stderr(),
-            "The site cannot be loaded, so screening does not know what it is about; `frontdesk check` shows why."
+            "The site cannot be loaded, so screening does not know what the site is about; `frontdesk check` shows why."
         )?;
     }
     let learned = read_lessons(&config, learn.as_deref())?;

@@ -23,7 +23,7 @@ fn init_writes_a_site_without_findings() {
     assert!(stderr.contains("frontdesk serve desk"), "{stderr}");
     let (code, _, stderr) = run(&["check", "desk"], folder.path());
     assert_eq!(code, Some(0), "{stderr}");
-    let note = "note: texts of the starter site are unchanged: frontdesk.toml:";
+    let note = "note: replace the texts of the starter site: frontdesk.toml:";
     assert!(stderr.contains(note) && stderr.contains("fine: "), "{stderr}");
     let server = TestServer::with(&folder.path().join("desk"), &[]);
     assert_eq!(server.get("/", &[]).status, 200);

@@ -403,9 +403,9 @@ fn spam_and_ham_decide_and_teach() {
     assert_eq!(result("spam"), "is marked as spam");
     assert_eq!((&server.inbox()[0]["status"], missed()), (&json!("held"), json!(1)));
     assert_eq!(result("spam"), "is already marked as spam");
-    assert_eq!(result("ham"), "is not spam any more");
+    assert_eq!(result("ham"), "is no longer spam");
     assert_eq!((&server.inbox()[0]["status"], missed()), (&json!("kept"), json!(0)));
-    assert_eq!(result("ham"), "was not marked or held as spam; screening learns that it is honest");
+    assert_eq!(result("ham"), "was not marked or held as spam; screening learns that it is not spam");
     assert_eq!(assistant.end(), "");
     server.expect(1);
 }

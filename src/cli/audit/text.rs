@@ -121,13 +121,17 @@ pub(super) fn write_summary(report: &Report, known: usize, out: &mut dyn Write) 
     match (broken + advice, report.not_judged.len()) {
         (0, 0) => writeln!(out, "{GOOD}fine:{GOOD:#} nothing to repair")?,
         (0, count) => {
-            writeln!(out, "nothing found, but not everything was judged ({})", counted(count, "reason"))?;
+            writeln!(
+                out,
+                "nothing to repair was found, but not everything could be judged ({})",
+                counted(count, "reason")
+            )?;
         }
         (_, 0) => writeln!(out, "{broken} broken, {advice} advice")?,
         (_, count) => writeln!(out, "{broken} broken, {advice} advice, {count} not judged")?,
     }
     if known > 0 {
-        writeln!(out, "{} of the baseline not shown", counted(known, "finding"))?;
+        writeln!(out, "not shown: {} in the baseline", counted(known, "finding"))?;
     }
     if let Some(first) = report.findings.first() {
         let id = first.rule.id;

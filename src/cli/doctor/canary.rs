@@ -28,7 +28,7 @@ pub(super) fn describe(
     let summary = match CanaryProblem::of(status, now) {
         None => CheckResult::Good(format!("the last run succeeded ({age}): {}", status.summary)),
         Some(CanaryProblem { failure: None, .. }) => CheckResult::Bad(format!(
-            "the last run succeeded, but is too old ({age}): is the server running?"
+            "the last run succeeded, but was too long ago ({age}): check whether the server is running"
         )),
         Some(CanaryProblem { since, .. }) => {
             CheckResult::Bad(format!("the last run failed ({age}); failing since {since:.0}"))
@@ -92,7 +92,9 @@ mod tests {
             Some(&good),
             true,
             3 * 3600,
-            &["fix canary: the last run succeeded, but is too old (3 h ago): is the server running?"],
+            &[
+                "fix canary: the last run succeeded, but was too long ago (3 h ago): check whether the server is running",
+            ],
         );
         check(
             Some(&status(Outcome::Failed)),

@@ -35,8 +35,8 @@ pub(in crate::cli) fn examine_inbox(config: &Config) -> Result<Vec<CheckResult>,
     let mut findings: Vec<CheckResult> = undelivered.into_iter().map(CheckResult::Unknown).collect();
     if inbox.is_pooled() {
         findings.push(CheckResult::Unknown(
-            "a connection pooler is in front of the database: each transaction works alone, and changes by \
-             other processes are noticed within a second"
+            "a connection pooler is in front of the database, so it can take a second until changes by other \
+             processes are noticed"
                 .to_owned(),
         ));
     }

@@ -116,7 +116,7 @@ fn read_queue(config: &Config, inbox: &InboxReader, now: Timestamp) -> Result<Ve
         let result = match queued {
             Some(channel) if channel.is_off => CheckResult::Bad(format!("switched off; {text}")),
             Some(channel) if channel.is_paused => {
-                CheckResult::Bad(format!("failing, and only probed; {text}"))
+                CheckResult::Bad(format!("failing, so only probes are sent; {text}"))
             }
             Some(_) if parked > 0 => CheckResult::Bad(text),
             _ => CheckResult::Good(text),
@@ -146,9 +146,9 @@ fn read_canary(config: &Config, inbox: &InboxReader, now: Timestamp) -> Result<V
     };
     let result = match CanaryProblem::of(&status, now) {
         None => CheckResult::Good("the last run succeeded".to_owned()),
-        Some(CanaryProblem { failure: None, .. }) => {
-            CheckResult::Bad("the last run succeeded, but is too old: is the server running?".to_owned())
-        }
+        Some(CanaryProblem { failure: None, .. }) => CheckResult::Bad(
+            "the last run succeeded, but was too long ago: check whether the server is running".to_owned(),
+        ),
         Some(CanaryProblem { since, .. }) => {
             CheckResult::Bad(format!("the last run failed; failing since {since:.0}"))
         }

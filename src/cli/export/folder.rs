@@ -98,7 +98,7 @@ impl ExportFolder {
             if !is_ours {
                 return Err(with_hint(
                     anyhow!(
-                        "{shown} contains `{name}`, which is not as the earlier export wrote it: it was added, changed or made unreadable"
+                        "{shown} contains `{name}`, which was added, changed or made unreadable after the earlier export"
                     ),
                     "move it away, or name another folder",
                 ));

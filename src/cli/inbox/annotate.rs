@@ -89,7 +89,7 @@ pub(super) fn assign(
             Some(user) => {
                 ["is assigned to", "is already assigned to"].map(|words| format!("{words} {}", visible(user)))
             }
-            None => ["is assigned to no user any more", "is assigned to no user"].map(str::to_owned),
+            None => ["is no longer assigned to a user", "is assigned to no user"].map(str::to_owned),
         };
         Ok(Outcome::described(choose_words(annotated, words)))
     })
@@ -99,7 +99,10 @@ pub(super) fn assign(
 /// fails if it is none of them. Fails for an empty name.
 fn configured_name<'a>(name: &'a str, users: &'a [User]) -> anyhow::Result<&'a str> {
     if name.trim().is_empty() {
-        return Err(with_hint(anyhow!("the name of the user is empty"), "`--none` assigns to no user"));
+        return Err(with_hint(
+            anyhow!("the name of the user is empty"),
+            "name a user, or remove the assignment with `--none`",
+        ));
     }
     let known = || users.iter().map(|user| user.address.as_str());
     if users.is_empty() {
@@ -126,7 +129,7 @@ pub(super) fn follow_up(
             Some(day) => {
                 [format!("is to be followed up on {day}"), format!("is already to be followed up on {day}")]
             }
-            None => ["has no follow-up any more", "has no follow-up"].map(str::to_owned),
+            None => ["no longer has a follow-up", "has no follow-up"].map(str::to_owned),
         };
         Ok(Outcome::described(choose_words(annotated, words)))
     })
@@ -144,7 +147,7 @@ pub(super) fn set_replied(
         let words = if is_replied {
             ["is marked as replied", "is already marked as replied"]
         } else {
-            ["is not marked as replied any more", "is not marked as replied"]
+            ["is no longer marked as replied", "is not marked as replied"]
         };
         Ok(Outcome::described(choose_words(annotated, words.map(str::to_owned))))
     })
@@ -194,7 +197,7 @@ pub(in crate::cli) fn describe_spam(annotated: Annotated, is_spam: bool) -> Opti
     let words = if is_spam {
         ["is marked as spam", "is already marked as spam"]
     } else {
-        ["is not spam any more", "was not marked or held as spam; screening learns that it is honest"]
+        ["is no longer spam", "was not marked or held as spam; screening learns that it is not spam"]
     };
     choose_words(annotated, words.map(str::to_owned))
 }

@@ -315,7 +315,7 @@ pub(super) fn deliver(options: &DeliverOptions, console: &mut Console<'_>) -> an
             Queued::Held => Outcome::Failed("is held: `frontdesk inbox release` delivers it"),
             Queued::Sealed => Outcome::Failed("is encrypted, so no channel can read it"),
             Queued::NotAccepted => {
-                Outcome::Failed("goes to none of these channels, by its form and its values")
+                Outcome::Failed("is accepted by none of these channels, because of their `forms` or `when`")
             }
             Queued::SetAside => {
                 Outcome::Failed("could not be processed: `frontdesk inbox retry` tries again")

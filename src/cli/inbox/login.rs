@@ -156,7 +156,7 @@ pub(super) fn sessions(
             found.map(|found| found.iter().map(|session| session.hash).collect());
         let mut editor = Editor::open(console.url)?.on_behalf_of(&console.user);
         let count = editor.revoke(hashes.as_deref())?;
-        let links = if all { "; unused login links are not valid any more" } else { "" };
+        let links = if all { "; unused login links are no longer valid" } else { "" };
         writeln!(console.out, "{} ended{links}", counted(count, "session"))?;
         return Ok(ExitCode::SUCCESS);
     }

@@ -197,7 +197,7 @@ pub(in crate::cli) fn refusal(submission: &Submission) -> anyhow::Error {
 pub(super) fn parse_email(text: &str) -> Result<String, String> {
     let address = with_ascii_domain(text.trim_matches(is_blank));
     let is_valid = Mailbox::parse(&address).is_some();
-    if is_valid { Ok(address.into_owned()) } else { Err("it is no e-mail address".to_owned()) }
+    if is_valid { Ok(address.into_owned()) } else { Err("it is not an e-mail address".to_owned()) }
 }
 
 /// Removes all submissions with this address in a field for e-mail addresses, regardless of case. Asks for a

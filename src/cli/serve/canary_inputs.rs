@@ -131,7 +131,7 @@ fn check_files(files: &CertificateFiles) -> StepResult {
             CertificateValidity { not_before, not_after }.step(&subject, Timestamp::now())
         }
         Err(defect) => {
-            let text = format!("{defect}: the server cannot be restarted with it");
+            let text = format!("{defect}: the server would not start with this certificate");
             step(Step::Certificate, &subject, Outcome::Failed, text)
         }
     }
@@ -171,7 +171,7 @@ fn check_readers(url: &DatabaseUrl, digest_at: Option<Time>, has_channels: bool)
         }
         Err(error) => {
             let text = format!(
-                "the inbox cannot be read, so neither the digest nor its readers were checked: {error}"
+                "cannot check whether the digest is delivered and whether submissions are read, because the inbox cannot be read: {error}"
             );
             vec![step(Step::Digest, "inbox", Outcome::Skipped, text)]
         }
@@ -205,10 +205,13 @@ fn judge_readership(readership: Readership, before: Timestamp, has_channels: boo
     };
     let is_used = last_use.is_some_and(|last| last >= before);
     let (outcome, text) = if unread > 0 && !is_used && (is_read_here || !has_channels) {
-        let since = last_use.map_or("ever".to_owned(), |last| format!("since {last:.0}"));
+        let no_use = match last_use {
+            Some(last) => format!("no operator has used the inbox since {last:.0}"),
+            None => "no operator has ever used the inbox".to_owned(),
+        };
         let text = format!(
-            "{count} for more than {UNREAD_DAYS} days, and no operator has used the inbox {since}: read it, \
-             or arrange who does"
+            "{count} for more than {UNREAD_DAYS} days, and {no_use}: read the inbox, \
+             or decide who does"
         );
         (Outcome::Warning, text)
     } else if is_read_here {
@@ -255,7 +258,7 @@ mod tests {
             "1 submission has been unread for more than 7 days, and no operator has used the inbox since 2027-01-15"
         ));
         assert!(of(2, None).starts_with(
-            "2 submissions have been unread for more than 7 days, and no operator has used the inbox ever"
+            "2 submissions have been unread for more than 7 days, and no operator has ever used the inbox"
         ));
     }
 

@@ -23,22 +23,22 @@ fn report_bind_errors(mut errors: Vec<(BindError, &str)>) -> anyhow::Result<()> 
     let is_unix = errors.iter().all(|(error, _)| matches!(error.address, Address::Unix(_)));
     let hint = match kind {
         std::io::ErrorKind::AddrInUse if is_unix => {
-            "another program is listening there, or a file that is no socket has that name: remove the file, or name another path".to_owned()
+            "another program is listening there, or a file that is not a socket has that name: remove the file, or name another path".to_owned()
         }
         std::io::ErrorKind::AddrInUse => {
-            let is = if errors.len() == 1 { "program is" } else { "program or several are" };
-            format!("another {is} listening there; `{flags}` uses another port")
+            let is = if errors.len() == 1 { "another program is" } else { "other programs are" };
+            format!("{is} listening there; choose another port with `{flags}`")
         }
         std::io::ErrorKind::PermissionDenied if is_unix => {
             "name a path in a folder in which this user may create files".to_owned()
         }
         std::io::ErrorKind::PermissionDenied => {
-            "only root may bind ports below 1024; a service manager can pass the socket, or a proxy can forward to a higher port".to_owned()
+            "ports below 1024 usually require root; a service manager can pass the socket, or a proxy can forward to a higher port".to_owned()
         }
         std::io::ErrorKind::AddrNotAvailable => {
-            format!("this machine does not have that address; `{flags}` uses another one")
+            format!("this machine does not have that address; choose another one with `{flags}`")
         }
-        _ => format!("`{flags}` uses another address"),
+        _ => format!("choose another address with `{flags}`"),
     };
     let message = format!("cannot listen on {}", addresses.join(" and "));
     Err(with_hint(anyhow::Error::new(errors.swap_remove(0).0.cause).context(message), hint))

@@ -81,7 +81,7 @@ fn what_the_operator_calls_spam_is_held_and_marks_the_next_one() {
     command(&server, &[&["spam"], &others[..]].concat());
     let questions: Vec<&str> = submissions.iter().map(|(_, question)| id(question)).collect();
     let said = command(&server, &[&["ham"], &questions[..]].concat());
-    let expected = "was not marked or held as spam; screening learns that it is honest.";
+    let expected = "was not marked or held as spam; screening learns that it is not spam.";
     assert_eq!(said.lines().filter(|line| line.ends_with(expected)).count(), 8, "{said}");
     // Screening delivered all of them: it missed eight.
     assert_eq!(
@@ -126,7 +126,7 @@ fn ham_releases_what_screening_held_and_is_its_only_lesson() {
     command(&server, &["spam", id(&held)]);
     assert_eq!(decisions(&server), counts(1, 0));
     let said = command(&server, &["ham", id(&held)]);
-    assert_eq!(said, format!("{} is not spam any more.\n", id(&held)));
+    assert_eq!(said, format!("{} is no longer spam.\n", id(&held)));
     assert_eq!(find(&server, "offer1@mailinator.com")["status"], "kept");
     assert_eq!(decisions(&server), counts(0, 1), "the later decision replaces the earlier one");
 }

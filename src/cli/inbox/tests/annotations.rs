@@ -113,7 +113,7 @@ fn work_on_a_submission_is_assigned_planned_and_recorded() {
     prints(format!("assign {id} grace"), format!("{id} is already assigned to grace.\n"));
     let unnamed = inbox.try_run(&format!("assign {id} \u{a0}"), &mut Vec::new()).unwrap_err();
     assert_eq!(unnamed.to_string(), "the name of the user is empty");
-    prints(format!("assign {} --none", ids[1]), format!("{} is assigned to no user any more.\n", ids[1]));
+    prints(format!("assign {} --none", ids[1]), format!("{} is no longer assigned to a user.\n", ids[1]));
     prints(format!("follow-up {id} today"), format!("{id} is to be followed up on 2026-11-20.\n"));
     prints(format!("replied {id}"), format!("{id} is marked as replied.\n"));
     let (_, out, _) = inbox.run(&format!("show {id}"));
@@ -131,8 +131,8 @@ fn work_on_a_submission_is_assigned_planned_and_recorded() {
         ["grace", "2026-11-20", "ada"]
     );
     prints(format!("follow-up {id} 2026-12-01"), format!("{id} is to be followed up on 2026-12-01.\n"));
-    prints(format!("follow-up {id} --none"), format!("{id} has no follow-up any more.\n"));
-    prints(format!("replied {id} --undo"), format!("{id} is not marked as replied any more.\n"));
+    prints(format!("follow-up {id} --none"), format!("{id} no longer has a follow-up.\n"));
+    prints(format!("replied {id} --undo"), format!("{id} is no longer marked as replied.\n"));
     for day in ["2026-02-30", "1026-11-20", "soon"] {
         let refused = inbox.try_run(&format!("follow-up {id} {day}"), &mut Vec::new()).unwrap_err();
         assert_eq!(refused.to_string(), "give a date such as 2026-11-30, today or tomorrow");
@@ -254,7 +254,7 @@ fn sessions_are_listed_and_ended() {
         let refused = inbox.try_run(&format!("sessions --revoke {prefix}"), &mut Vec::new()).unwrap_err();
         assert!(refused.to_string().starts_with(what), "{refused}");
     }
-    let ended = "sessions ended; unused login links are not valid any more\n";
+    let ended = "sessions ended; unused login links are no longer valid\n";
     assert_eq!(inbox.run("sessions --all").1, format!("2 {ended}"));
     assert_eq!(inbox.run("sessions --all").1, format!("0 {ended}"));
 }
