@@ -80,7 +80,8 @@ impl Agents {
 
     /// Verifies a request's agent signatures in order, at most three, until one is valid. Records that one as
     /// used, and returns the host (and port) of its key directory. `None` without an agent signature; if all
-    /// are invalid, the first one's error. If no directory is allowed, any signature is an error.
+    /// are invalid, the first one's error, which is [`SignatureError::Authority`] instead of `Signature` if
+    /// `Host` names another site. If no directory is allowed, any signature is an error.
     ///
     /// Waits only to fetch keys, at most [`AgentOptions::key_timeout`]. Requires a Tokio runtime.
     pub async fn verify(&self, head: &Parts, now: Timestamp) -> Result<Option<String>, SignatureError> {
@@ -111,8 +112,9 @@ impl Agents {
     }
 
     /// Verifies one signature and records it as used. Returns the host (and port) of the directory that has
-    /// its key. If no directory has it, returns the error of the last one that may have it. An invalid or
-    /// used signature is an error at once, without asking further directories.
+    /// its key. If no directory has it, returns the error of the last one that may have it, or
+    /// [`SignatureError::Directory`] if `Signature-Agent` names none of them. An invalid or used signature is
+    /// an error at once, without asking further directories.
     async fn verify_claim(
         &self,
         claim: &Claim,

@@ -64,7 +64,7 @@ impl PageOrigin {
     }
 }
 
-/// Whether the text is a URI scheme (RFC 3986 §3.1) in lower case, except `file`, whose origin is `null`.
+/// Whether a text in lower case is a URI scheme (RFC 3986 §3.1) other than `file`, whose origin is `null`.
 fn is_scheme(text: &str) -> bool {
     text != "file"
         && text.starts_with(|c: char| c.is_ascii_lowercase())

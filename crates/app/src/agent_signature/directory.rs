@@ -93,8 +93,8 @@ impl Directory {
     }
 
     /// Returns the cached keys if one has this thumbprint, and starts a fetch in the background if they are
-    /// stale. Otherwise waits until `deadline` for a running fetch, or for a new one if that is due, and
-    /// looks again. Returns the error at once if no fetch is running or due.
+    /// stale and a fetch is due. Otherwise waits until `deadline` for a running fetch, or for a new one if
+    /// that is due, and looks again. Returns the error at once if no fetch is running or due.
     pub(super) async fn keys_with(
         self: &Arc<Self>,
         client: &Arc<FetchClient>,

@@ -30,8 +30,8 @@ pub struct SiteOrigin {
 }
 
 impl SiteOrigin {
-    /// Takes the scheme and the authority from a URL, and ignores its path. Every scheme but `https`, and a
-    /// missing one, counts as `http`.
+    /// Takes the scheme and the authority from a URL, in lower case and without the scheme's default port.
+    /// Ignores its path. Every scheme but `https`, and a missing one, counts as `http`.
     pub fn from_url(url: &str) -> SiteOrigin {
         let (scheme, rest) = url.split_once("://").unwrap_or(("http", url));
         let (scheme, port) =
