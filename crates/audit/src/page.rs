@@ -67,7 +67,8 @@ impl Page {
         })
     }
 
-    /// Stores the response to an agent, and its Markdown if the status is 200 and the body is Markdown.
+    /// Replaces the response to an agent, and its Markdown: `None` unless the status is 200 and the body is
+    /// Markdown.
     pub(crate) fn set_agent(&mut self, exchange: Arc<Exchange>) {
         let is_markdown = |response: &&Response| representation_of_page(response) == Representation::Markdown;
         self.markdown =

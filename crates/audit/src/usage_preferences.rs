@@ -199,7 +199,7 @@ pub(crate) fn header_statements(exchange: &Arc<Exchange>) -> Vec<Statement> {
         .collect()
 }
 
-/// The statements in the HTML responses of all pages, and in the responses to agents with status 200.
+/// The statements in the headers of all pages' HTML and of the responses to agents, if the status is 200.
 pub(crate) fn page_statements(first_requests: &FirstRequests) -> Vec<Statement> {
     let exchanges = first_requests.pages.iter().flat_map(|page| [Some(&page.html), page.agent.as_ref()]);
     exchanges.flatten().flat_map(header_statements).collect()

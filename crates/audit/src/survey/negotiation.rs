@@ -178,7 +178,7 @@ struct Asker<'a> {
 }
 
 impl Asker<'_> {
-    /// A request with these `Accept` lines.
+    /// A request with these `Accept` lines; at a new cache-busting URL if `is_fresh`.
     fn request(&self, accept: &[&str]) -> Request {
         let url = if self.is_fresh { self.client.fresh(self.url) } else { self.url.clone() };
         accept.iter().fold(Request::get(&url), |request, line| request.accept(line))
@@ -188,6 +188,7 @@ impl Asker<'_> {
         self.send(accepts.map(|accept| self.request(accept))).await
     }
 
+    /// Sends the requests; `None` for each that may not be sent.
     async fn send<const N: usize>(&self, requests: [Request; N]) -> [Option<Arc<Exchange>>; N] {
         let mut outcomes = self.client.send_all(Group::Negotiation, requests.into()).await.into_iter();
         std::array::from_fn(|_| outcomes.next().and_then(Result::ok))

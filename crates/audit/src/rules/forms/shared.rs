@@ -133,7 +133,7 @@ pub(super) fn personal_forms(page: &Page) -> Vec<(HtmlElement<'_>, String)> {
     forms.collect()
 }
 
-/// Whether an `action` is a URL to which a browser sends the form, not a fragment or a script.
+/// Whether an `action` is a URL to which a browser sends the form, not empty, a fragment or a script.
 pub(super) fn is_address(action: &str) -> bool {
     let action = action.trim();
     !action.is_empty() && !action.starts_with('#') && !action.to_ascii_lowercase().starts_with("javascript:")

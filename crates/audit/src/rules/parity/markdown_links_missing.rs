@@ -105,8 +105,9 @@ fn host_and_path(essence: &str) -> (&str, &str) {
     essence.split_once('/').unwrap_or((essence, ""))
 }
 
-/// Whether a link edits or shares the page, or leads to a file. The name of a file may contain a hash, which
-/// differs between versions of the page.
+/// Whether a link contains a text such as `/edit/` or `/share`, as links do that edit or share the page, or
+/// has a dot after its last slash, as a file has. The name of a file may contain a hash, which differs
+/// between versions of the page.
 fn is_service(link: &str) -> bool {
     let parts = ["/edit/", "/blob/", "/issues/new", "/intent/", "/sharer", "/share"];
     let is_file = link.rsplit_once('/').is_some_and(|(_, name)| name.contains('.'));
