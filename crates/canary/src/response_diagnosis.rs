@@ -241,7 +241,8 @@ fn describe_body(status: StatusCode, response: &FetchResponse) -> String {
     }
 }
 
-/// The message of an error response of this server; `None` unless the body is `{"error": "…"}`.
+/// The message of an error response of this server, cut by [`quoted`]; `None` unless the body is
+/// `{"error": "…"}`.
 fn error_member(body: &[u8]) -> Option<String> {
     let value: serde_json::Value = serde_json::from_slice(body).ok()?;
     let members = value.as_object().filter(|members| members.len() == 1)?;
