@@ -192,8 +192,9 @@ impl Config {
         self.settings.iter().find(|setting| setting.key.name == key)
     }
 
-    /// The keys whose values differ from those of the running server and take effect only after a restart.
-    /// Load this configuration with `running` as `None`: otherwise these keys have the running values.
+    /// The keys whose values differ from those of the running server, or that it lacks, and that take effect
+    /// only after a restart. Ignores keys that only the running server has. Load this configuration with
+    /// `running` as `None`: otherwise these keys have the running values.
     pub fn keys_needing_restart(&self, running: &Self) -> Vec<&str> {
         let differs = |setting: &&Setting| {
             setting.key.effect == Effect::Restart
@@ -222,7 +223,8 @@ impl Config {
         vec![fault_of(&self.settings, "server.max_memory", Fault::warning, message).hint(hint)]
     }
 
-    /// Returns faults in the certificate, its key and the base URL. Call [`Config::with_base_url`] first.
+    /// Returns faults in the certificates of the site and the inbox, their keys and the base URL. Call
+    /// [`Config::with_base_url`] first.
     /// Separate from loading, so that most commands need no permission to read the key.
     pub fn certificate_faults(&self) -> Vec<Fault> {
         let mut faults = tls::certificate_faults(&self.web.http.tls, &self.pages.base_url, &self.settings);

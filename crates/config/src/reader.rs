@@ -175,7 +175,7 @@ impl<'a> Reader<'a> {
     }
 
     /// If the key was declared with [`Reader::file`] or [`Reader::folder`], records its value as the path of
-    /// a private file or folder.
+    /// a private file or folder, unless it is empty or the content of a PEM file.
     fn record_named_file(&mut self, key: &ConfigKey, raw: &Raw) {
         if let Some(path) = raw.as_text().filter(|path| key.names_file && !path.is_empty() && !is_pem(raw)) {
             self.named.push(named_file(self.folder.join(path), &key.name));
@@ -375,8 +375,8 @@ impl<'a> Reader<'a> {
         self.entries.keys().filter_map(|key| key.strip_prefix(&prefix)).map(str::to_owned).collect()
     }
 
-    /// If the value is secret or contains a password, records that `file` holds it, even if another origin
-    /// overrides it.
+    /// If the value is secret or contains a password, records that `file`, or the configuration file if that
+    /// is `None`, holds it, even if another origin overrides it.
     fn record_secret(&mut self, file: Option<PathBuf>, key: &ConfigKey, found: Option<&(Raw, ValueOrigin)>) {
         if found.is_some_and(|(raw, _)| key.holds_secret(raw)) {
             self.secrets.entry(file).or_default().push(key.name.to_string());

@@ -58,8 +58,8 @@ pub(super) fn render_complete_file(settings: &[Setting]) -> String {
     render(&settings, COMPLETE_HEADER, COMPLETE_CHANNELS_HEADER)
 }
 
-/// Renders the file of a new site from the settings of a configuration with [`STARTER_CHANNEL`]. Each key has
-/// the first sentence of its documentation.
+/// Renders the file of a new site from the settings of a configuration with [`STARTER_CHANNEL`]: only the
+/// keys with `is_in_starter_file`, each with the first sentence of its documentation.
 pub(super) fn render_starter_file(settings: &[Setting]) -> String {
     let shown = settings.iter().filter(|setting| setting.key.is_in_starter_file);
     let settings: Vec<_> =

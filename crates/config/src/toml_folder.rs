@@ -35,7 +35,7 @@ pub(super) fn list(r: &mut Reader<'_>, folder: &str, keys: &str) -> Vec<String> 
     names
 }
 
-/// The names of the files in a folder, sorted by their bytes; empty if the folder does not exist.
+/// The names of the files and folders in a folder, sorted by their bytes; empty if it does not exist.
 fn file_names(folder: &Path) -> io::Result<Vec<String>> {
     let entries = match fs::read_dir(folder) {
         Err(error) if error.kind() == ErrorKind::NotFound => return Ok(Vec::new()),
@@ -47,7 +47,8 @@ fn file_names(folder: &Path) -> io::Result<Vec<String>> {
     Ok(names)
 }
 
-/// Reads the file `name` plus [`EXTENSION`] in a folder. The error says why it cannot be read.
+/// Reads the file `name` plus [`EXTENSION`] in a folder. The error says why it cannot be read, for example
+/// because it is larger than [`MAX_BYTES`].
 pub(super) fn read(folder: &Path, name: &str) -> Result<String, String> {
     let text = named_file::read_text(&folder.join(format!("{name}{EXTENSION}")));
     let text = text.map_err(|error| error.to_string())?;
