@@ -35,7 +35,7 @@ const MAX_ADDED_BREAKS: usize = 20_000;
 
 /// Adds a `<br>` for each line break that the page shows: outside of code, if the nearest element with a
 /// style or a class of Tailwind for white space, such as `whitespace-pre-line`, keeps line breaks. Adds none
-/// at the start and end of a block or beside another `<br>`.
+/// at the start and end of a block or beside another `<br>`, and at most [`MAX_ADDED_BREAKS`].
 pub(super) fn show_line_breaks(dom: &mut Dom, root: NodeId) {
     let keeps_breaks = |dom: &Dom, id| {
         let class = dom.classes(id).find_map(|class| class.strip_prefix("whitespace-"));

@@ -246,8 +246,8 @@ pub(super) fn find_labeled_panels(dom: &Dom, root: NodeId) -> Tabs {
     found
 }
 
-/// The text of a tab, or the `aria-label` of a radio button, as daisyUI uses for tabs. Labels of other
-/// empty elements do not count: most are dots below a slider.
+/// The text of a tab, or the `aria-label` of a radio button, as daisyUI uses for tabs; at most [`MAX_LABEL`]
+/// bytes. Labels of other empty elements do not count: most are dots below a slider.
 fn label_of_tab(dom: &Dom, tab: NodeId) -> String {
     let label = dom.attribute(tab, "aria-label").filter(|_| dom.tag(tab) == Tag::Input);
     let text = label.map_or_else(|| shown_text(dom, tab), |label| label.trim().to_owned());

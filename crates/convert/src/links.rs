@@ -172,7 +172,8 @@ pub(super) fn shares_page(dom: &Dom, link: NodeId, base: Option<&Url>) -> bool {
     forms.iter().any(|form| href.contains(form)) && !is_own_address(href, base)
 }
 
-/// Whether an address is on the site at `base`. Without `base`, it must be relative and name no host.
+/// Whether an address is on the site at `base`. Without `base`, it must be relative and name no host. True
+/// for an invalid address that does not begin with `//`.
 fn is_own_address(href: &str, base: Option<&Url>) -> bool {
     let Some(url) = absolute_url(href, base) else { return !href.starts_with("//") };
     let is_page =
