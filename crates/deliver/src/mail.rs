@@ -200,7 +200,7 @@ fn message_id(notice: &Notification, domain: &str) -> String {
 }
 
 /// The header by which Exchange and Outlook find a mail's conversation (MS-OXOMSG §2.2.1.3): a reserved byte,
-/// the 40 high bits of the time as a `FILETIME`, and an id.
+/// the 40 high bits of the time as a `FILETIME`, and the id of the notification.
 fn thread_index(notice: &Notification) -> String {
     // A `FILETIME` counts periods of 100 ns since 1601.
     let time = notice.created_at.as_nanosecond() / 100 + 116_444_736_000_000_000;

@@ -117,7 +117,7 @@ fn advise_on_sender(phase: SmtpPhase, said: &str) -> Option<&'static str> {
 /// Whether a refusal is about the name in EHLO: the code says that the argument of EHLO is wrong (RFC 5321
 /// §4.2.2), or the text has the name of the command, or says that the name is that of another machine (Exim's
 /// configuration in cPanel). 500 and 502 say that the server does not know the command that they quote, and
-/// 503 that it is missing.
+/// 503 that it is missing. False in phases other than EHLO, STARTTLS, MAIL and RCPT.
 fn concerns_hello_name(phase: SmtpPhase, code: u16, text: &str) -> bool {
     let is_checked =
         matches!(phase, SmtpPhase::Ehlo | SmtpPhase::StartTls | SmtpPhase::Mail | SmtpPhase::Rcpt);
