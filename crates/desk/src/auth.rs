@@ -157,8 +157,8 @@ impl Cookies {
         Self { is_secure: scheme == Scheme::Https || (is_from_proxy && is_https), port }
     }
 
-    /// The name of the session's cookie. Over HTTPS, the prefix `__Host-` makes browsers accept it only from
-    /// this host.
+    /// The name of the session's cookie, which ends with the listener's port, if it has one. Over HTTPS, the
+    /// prefix `__Host-` makes browsers accept it only from this host.
     pub(super) fn name(&self) -> String {
         let prefix = if self.is_secure { "__Host-" } else { "" };
         let port = self.port.map(|port| format!("-{port}")).unwrap_or_default();
