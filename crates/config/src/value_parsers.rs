@@ -423,7 +423,7 @@ pub(super) fn optional_local_time(raw: &Raw) -> ParseResult<Option<jiff::civil::
 fn parse_time(raw: &Raw, expected: &str) -> ParseResult<Option<jiff::civil::Time>> {
     parse_text(raw, expected, |text| match text {
         "off" => Some(None),
-        time => time.parse().ok().filter(|_| time.len() == 5).map(Some),
+        time => time.parse().ok().filter(|_| time.len() == 5 && time.as_bytes()[2] == b':').map(Some),
     })
 }
 
@@ -614,6 +614,16 @@ mod tests {
         ] {
             let value = DeValue::parse(text).expect("it is TOML");
             assert_eq!(Raw::from_toml(value.get_ref()), expected, "{text}");
+        }
+    }
+
+    #[test]
+    fn a_time_of_day_has_hours_and_minutes() {
+        let parse = |text: &str| optional_local_time(&Raw::Text(text.to_owned()));
+        assert_eq!(parse("off"), Ok(None));
+        assert_eq!(parse("06:30"), Ok(Some(jiff::civil::time(6, 30, 0, 0))));
+        for text in ["T0630", "06+02", "06-02", "6:300", "24:00", "6:30", "06:30:00", "063000", ""] {
+            assert!(parse(text).is_err(), "{text}");
         }
     }
 
