@@ -2,7 +2,7 @@
 
 use super::dom::{Dom, FOR_SCREEN_READERS, NodeId, Tag, collapse, is_block_display};
 
-/// The values of `display` for boxes whose children are laid out one by one.
+/// The values of `display` of flex and grid containers, which lay out each child and text as an item.
 const CONTAINERS: [&str; 4] = ["flex", "grid", "inline-flex", "inline-grid"];
 
 /// Whether a style or a utility class of Tailwind or Bootstrap makes an inline element a block, at any width

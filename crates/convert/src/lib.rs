@@ -32,6 +32,7 @@ mod displayed_text_corrections;
 mod div_and_span_tables;
 mod documentation_markup;
 mod dom;
+mod embedded_markdown_source;
 mod flat_lists;
 mod footnote_cleanup;
 mod footnote_references;
@@ -60,7 +61,6 @@ mod panels;
 mod parse;
 mod phrasing;
 mod script_embeds;
-mod script_rendered_markdown;
 mod select;
 mod table;
 mod tag_scan;
@@ -292,7 +292,7 @@ pub fn convert(html: &str, options: &Options) -> Converted {
 /// mail addresses.
 fn show_written_content(dom: &mut dom::Dom) {
     template_elements::show_templates(dom);
-    script_rendered_markdown::show_markdown_source(dom);
+    embedded_markdown_source::show_markdown_source(dom);
     script_embeds::show_embeds(dom);
     mail_addresses::show_mail_addresses(dom);
 }

@@ -229,8 +229,8 @@ pub(super) fn control_text(dom: &Dom, id: NodeId) -> Option<String> {
     (!text.trim().is_empty() && !dom.ancestors(id).any(is_copy)).then(|| text.trim().to_owned())
 }
 
-/// Whether elements with this tag embed media or another page, and contain only a fallback for browsers that
-/// cannot show it.
+/// Whether elements with this tag embed media or another page by its address, unlike `<canvas>`. Their
+/// content describes the media, or is for browsers that cannot show it.
 pub(super) fn is_embedded(tag: Tag) -> bool {
     matches!(tag, Tag::Video | Tag::Audio | Tag::Iframe | Tag::Frame | Tag::Embed | Tag::Object)
 }

@@ -180,7 +180,7 @@ impl Cookies {
     pub(super) fn session(&self, token: &SecretToken, is_trusted: bool) -> HeaderValue {
         let age =
             if is_trusted { format!("; Max-Age={}", TRUSTED_LIFETIME.as_secs()) } else { String::new() };
-        self.header(&format!("{}={}{age}", self.name(), token.as_str()))
+        self.strict_header(&format!("{}={}{age}", self.name(), token.as_str()))
     }
 
     /// A `Set-Cookie` value for a browser that has asked for a link. The browser also sends this cookie when
@@ -192,21 +192,23 @@ impl Cookies {
 
     /// A `Set-Cookie` value that removes the cookie of a browser that has requested a login link.
     pub(super) fn login_removal(&self) -> HeaderValue {
-        self.header(&format!("{}=; Max-Age=0", self.login_name()))
+        self.strict_header(&format!("{}=; Max-Age=0", self.login_name()))
     }
 
     /// A `Set-Cookie` value for a cookie that ends with the browser's session.
     fn value(&self, name: &str, token: &SecretToken) -> HeaderValue {
-        self.header(&format!("{name}={}", token.as_str()))
+        self.strict_header(&format!("{name}={}", token.as_str()))
     }
 
     /// A `Set-Cookie` value that removes the session's cookie.
     pub(super) fn removal(&self) -> HeaderValue {
-        self.header(&format!("{}=; Max-Age=0", self.name()))
+        self.strict_header(&format!("{}=; Max-Age=0", self.name()))
     }
 
-    fn header(&self, pair: &str) -> HeaderValue {
-        self.header_for(pair, "Strict")
+    /// Like [`Self::header_for`], with `SameSite=Strict`. `cookie` is `NAME=VALUE`, with `Max-Age` if it has
+    /// one.
+    fn strict_header(&self, cookie: &str) -> HeaderValue {
+        self.header_for(cookie, "Strict")
     }
 
     /// A `Set-Cookie` value for a cookie that scripts cannot read. Adds `Secure` if the browser uses HTTPS.

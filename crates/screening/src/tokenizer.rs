@@ -236,7 +236,7 @@ impl<'a> Iterator for Tokenizer<'a> {
 impl Tokenizer<'_> {
     /// A fast path of [`Tokenizer::read_word`] for words of ASCII letters. `None` for other words, which it
     /// does not consume.
-    #[expect(clippy::inline_always, reason = "3 % of the instructions of screening a contact message")]
+    #[expect(clippy::inline_always, reason = "saves 3 % of the instructions for screening a contact message")]
     #[inline(always)]
     fn read_ascii_word(&mut self) -> Option<Word> {
         let rest = &self.text.as_bytes()[self.at..];

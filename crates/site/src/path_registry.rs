@@ -71,8 +71,9 @@ impl PathRegistry {
         self.gone.insert(path.to_owned());
     }
 
-    /// The owner of a path, if a file or page has claimed it. `None` for generated resources, endpoints,
-    /// secondary paths and paths that are not in use.
+    /// The owner of a decoded path, which must match exactly: the name of the file that claimed it for a
+    /// file, a page or a redirect, or a description. `None` for generated resources, endpoints, secondary
+    /// paths and paths that are not in use.
     pub fn owner(&self, path: &str) -> Option<&str> {
         self.owners.get(path)?.as_deref()
     }

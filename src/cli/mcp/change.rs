@@ -10,7 +10,7 @@ use uuid::Uuid;
 use super::arguments::ToolArguments;
 use super::result_boundary::random_digits;
 use super::session::{McpSession, RemovalPreview, ToolError};
-use super::submissions::{MAX_WORDS, list_item};
+use super::submissions::{MAX_SHORT_TEXT, list_item};
 use crate::cli::config_needs::{self, ConfigNeeds};
 use crate::cli::diagnostics::counted;
 use crate::cli::inbox::annotate::{describe_done, describe_note, describe_spam};
@@ -102,7 +102,7 @@ pub(super) fn release(session: &McpSession, arguments: &mut ToolArguments) -> Re
 /// could not be processed. Fails if `channel` is not configured.
 pub(super) fn retry(session: &McpSession, arguments: &mut ToolArguments) -> Result<Value, ToolError> {
     let ids = arguments.ids("ids", MAX_IDS)?;
-    let channel = arguments.word("channel", MAX_WORDS)?;
+    let channel = arguments.word("channel", MAX_SHORT_TEXT)?;
     if let Some(channel) = &channel {
         let config = session.load_configuration(config_needs::CHANNELS)?;
         let names: Vec<&str> = config.store.channels.iter().map(|route| route.name.as_str()).collect();
@@ -180,7 +180,7 @@ pub(super) fn note(session: &McpSession, arguments: &mut ToolArguments) -> Resul
 /// wrong; a call that fails earlier keeps it. Refuses submissions that are not held; fails if none is.
 pub(super) fn discard(session: &McpSession, arguments: &mut ToolArguments) -> Result<Value, ToolError> {
     let ids = arguments.ids("ids", MAX_IDS)?;
-    let code = arguments.word("confirmation", MAX_WORDS)?;
+    let code = arguments.word("confirmation", MAX_SHORT_TEXT)?;
     let config = session.load_configuration(config_needs::STORE)?;
     let inbox = McpSession::open_existing_inbox(&config)?;
     let (mut found, mut refused) = (Vec::new(), Vec::new());

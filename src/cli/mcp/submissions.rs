@@ -23,8 +23,8 @@ use frontdesk_inbox::submission::{Status, Submission};
 pub(super) const PAGE_SIZE: u16 = 20;
 /// The maximum number of submissions on a page.
 pub(super) const MAX_PAGE_SIZE: u16 = 50;
-/// Maximum length of a search text, and of a channel's name, in characters.
-pub(super) const MAX_WORDS: usize = 200;
+/// Maximum length, in characters, of a search text, a channel's name, an ID and a confirmation code.
+pub(super) const MAX_SHORT_TEXT: usize = 200;
 /// Maximum length of a field in a list, and of the text around a match, in characters.
 const MAX_FIELD: usize = 300;
 /// The number of characters before a match that its excerpt contains.
@@ -53,14 +53,14 @@ impl ListArguments {
         let filter = Filter {
             form: arguments.form_name("form")?,
             status: status.and_then(Status::from_name),
-            channel: arguments.word("channel", MAX_WORDS)?,
+            channel: arguments.word("channel", MAX_SHORT_TEXT)?,
             from: from?.map(|time| time.at(now)),
             until: until?.map(|time| time.at(now)),
             before: arguments.id("cursor")?,
             is_done: state.map(|state| state == "done"),
             ..Filter::default()
         };
-        let words = arguments.search_text("text", MAX_WORDS)?;
+        let words = arguments.search_text("text", MAX_SHORT_TEXT)?;
         let size = arguments.number("limit", 1..=MAX_PAGE_SIZE)?.unwrap_or(PAGE_SIZE).into();
         Ok(ListArguments { filter, words, size })
     }
@@ -76,7 +76,7 @@ pub(super) fn list(session: &McpSession, arguments: &mut ToolArguments) -> Resul
 /// them, newest first, with the text around the first match in each field. A query without a letter or digit,
 /// such as `?`, is an error.
 pub(super) fn search(session: &McpSession, arguments: &mut ToolArguments) -> Result<Value, ToolError> {
-    let words = arguments.search_text("query", MAX_WORDS)?.ok_or_else(|| missing("query"))?;
+    let words = arguments.search_text("query", MAX_SHORT_TEXT)?.ok_or_else(|| missing("query"))?;
     let which = ListArguments { words: Some(words.clone()), ..ListArguments::read(arguments, &now())? };
     list_page(session, &which, Some(&words))
 }
@@ -232,7 +232,7 @@ fn excerpt(value: &str, words: &SearchText) -> Option<String> {
 /// processing error, the definition of its form if that is known, and its deliveries with their newest
 /// attempts.
 pub(super) fn read(session: &McpSession, arguments: &mut ToolArguments) -> Result<Value, ToolError> {
-    let id = arguments.required_word("id", MAX_WORDS)?;
+    let id = arguments.required_word("id", MAX_SHORT_TEXT)?;
     let config = session.load_configuration(config_needs::STORE)?;
     let inbox = McpSession::open_existing_inbox(&config)?;
     let submission = find(Some(&inbox), &id)??;

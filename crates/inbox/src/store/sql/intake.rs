@@ -168,7 +168,7 @@ pub struct PendingRow {
 }
 
 impl PendingRow {
-    /// Reads a row. Rows that an older version has written have no network, so their source replaces it.
+    /// Reads a row. Rows written by older versions have no network: their source is used instead.
     fn from_row(sql: &dyn Sql, row: Row) -> Result<PendingRow, StoreError> {
         let source: Hash = row.get("source")?;
         Ok(PendingRow {

@@ -1,4 +1,4 @@
-//! Shows the Markdown that a script on the page renders in the browser, such as the slides of a presentation.
+//! Shows Markdown source in a page, which a script would render in the browser, such as slides, as code.
 
 use super::dom::{Dom, NodeId, Tag, count_letters};
 
