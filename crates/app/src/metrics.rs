@@ -227,7 +227,7 @@ impl Metrics {
         self.own.took[class].fetch_add(nanoseconds, Relaxed);
     }
 
-    /// Forms beyond [`MAX_NAMES`] share one counter.
+    /// Counts a submission by form and result. Forms after the first [`MAX_NAMES`] are counted together.
     pub(super) fn record_submission(&self, form: &Form, result: SubmissionResult) {
         let index = self.shared.form_names.index_for(form.name);
         self.own.submissions.0[index][result as usize].fetch_add(1, Relaxed);

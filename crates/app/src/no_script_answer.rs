@@ -88,7 +88,7 @@ impl<'a> Answer<'a> {
         let mut response = refusal.to_response();
         let Some(page) = self.site.form_page(self.form.name, &self.page) else { return response };
         let sentence = match refusal {
-            // The visitor's form has the wrong `enctype`. The form in this response has the right one.
+            // The form has an `enctype` that is not accepted, or is multipart and not on this site.
             FormRefusal::MediaType => {
                 "The page sent the form in a format that is not accepted. Please fill in the form below and send it."
                     .to_owned()

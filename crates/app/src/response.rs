@@ -87,8 +87,8 @@ pub(super) fn method_not_allowed(allow: &'static str) -> HttpResponse {
     with_header(response, ALLOW, allow)
 }
 
-/// 503 with `Retry-After`, for a file on the disk that has changed since the site was loaded: its validator
-/// and length are those of its former content.
+/// 503 with `Retry-After`, for a file on the disk that cannot be opened, or has changed since the site was
+/// loaded: its validator and length are those of its former content.
 pub(super) fn file_unavailable() -> HttpResponse {
     let response =
         text(StatusCode::SERVICE_UNAVAILABLE, "This file is being replaced. Try again in a minute.\n");

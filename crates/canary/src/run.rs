@@ -139,7 +139,7 @@ impl Run<'_> {
         Ok(steps)
     }
 
-    /// Finds the forms on the site's own pages. If the search panics, returns the last report's pages.
+    /// Finds forms on the site's own pages. If the search panics, keeps the last report's `form_pages`.
     async fn find_forms(&self) -> SiteForms {
         let (site, forms) = (self.options.site.clone(), self.options.forms.clone());
         let origin = self.options.base_url.clone();

@@ -224,8 +224,8 @@ impl Config {
     }
 
     /// Returns faults in the certificates of the site and the inbox, their keys and the base URL. Call
-    /// [`Config::with_base_url`] first.
-    /// Separate from loading, so that most commands need no permission to read the key.
+    /// [`Config::with_base_url`] first. Separate from loading, so that most commands need no permission to
+    /// read the keys.
     pub fn certificate_faults(&self) -> Vec<Fault> {
         let mut faults = tls::certificate_faults(&self.web.http.tls, &self.pages.base_url, &self.settings);
         let (domain, source) = (self.web.inbox_pages.domain.as_ref(), self.inbox_certificate.as_ref());

@@ -182,7 +182,7 @@ pub(super) fn without_password(text: &str, is_connection_url: bool) -> String {
 /// The parsed value, or a description of valid values.
 pub(super) type ParseResult<T> = Result<T, String>;
 
-/// Returns a parser that accepts two or more words and returns the value of the word it reads. Case matters.
+/// Returns a parser that accepts one of two or more words and returns its value. Case matters.
 pub(super) fn one_of<T: Copy>(words: &[(&str, T)]) -> impl Fn(&Raw) -> ParseResult<T> {
     move |raw| {
         let found = words.iter().find(|(word, _)| raw.as_text() == Some(word));

@@ -325,7 +325,7 @@ fn is_toggle(dom: &Dom, id: NodeId, symbols: &str) -> bool {
     let is_named = dom.classes(id).any(|class| NAMES.iter().any(|name| class.contains(name)));
     let title = dom.ancestors(id).skip(1).take(3).find(is_title);
     let Some(title) = title.or(dom.parent(id).filter(|_| is_named)) else { return false };
-    // Ignore a hidden symbol that follows, such as the minus sign of an open accordion.
+    // Ignore what follows with `aria-hidden`, such as the minus sign of an open accordion.
     let is_empty = |after| dom.is_blank(after) || dom.attribute(after, "aria-hidden") == Some("true");
     let is_last = |node| dom.nodes_after(node).take(4).all(is_empty);
     let is_control = |a| {

@@ -515,7 +515,7 @@ fn is_line_numbers(dom: &Dom, id: NodeId) -> bool {
 }
 
 /// The text of a code span on one line. As in browsers, a line break is one space, with the white space
-/// around it. Each tab becomes a space.
+/// around it. Each other tab or carriage return becomes a space.
 pub(super) fn one_line(code: &str) -> String {
     let mut lines = code.split('\n');
     let mut joined = lines.next().unwrap_or_default().to_owned();

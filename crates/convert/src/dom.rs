@@ -257,7 +257,7 @@ impl Dom {
         }
     }
 
-    /// The value of an attribute. `name` is in lower case, except for some names in SVG and MathML.
+    /// The value of an attribute by its local name: lower case, except some names in SVG and MathML.
     #[inline]
     pub(super) fn attribute(&self, id: NodeId, name: &str) -> Option<&str> {
         if self.node(id).attribute_bits & name_bit(name) == 0 {

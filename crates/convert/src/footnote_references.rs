@@ -18,7 +18,7 @@ pub(super) fn is_alone_in_parent(dom: &Dom, id: NodeId) -> bool {
     dom.nodes_before(id).chain(dom.nodes_after(id)).all(is_blank)
 }
 
-/// Attributes of a reference that may hold the id of its note, for a script that shows the note.
+/// Attributes that may hold the note's id in a reference that is not a link to its note.
 const NOTE_IDS: [&str; 4] = ["aria-describedby", "data-definition", "data-footnote-id", "popovertarget"];
 
 /// The id of the note that an attribute of a reference names. `None` unless the text is a [`note_number`],

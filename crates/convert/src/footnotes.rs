@@ -270,7 +270,7 @@ fn find_unlinked_notes(dom: &Dom, root: NodeId, ids: &Ids) -> Found {
 /// contents. Omits the rules, titles and sections that are left without notes.
 fn detach_notes(dom: &mut Dom, found: &Found, mut labels: HashMap<NodeId, String>) -> Vec<Definition> {
     let mut definitions = Vec::new();
-    // Whether any note so far spans more than one block.
+    // Whether any note so far continues in blocks that follow its first paragraph or its heading.
     let mut has_continued = false;
     // Maps the element directly after a series of detached notes to the element before the series. A search
     // in the tree would visit the text between the detached notes again for each note.

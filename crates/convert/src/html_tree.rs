@@ -79,7 +79,7 @@ impl<'a> HtmlElement<'a> {
         self.dom.name(self.id)
     }
 
-    /// The value of an attribute. `name` is in lower case, except for some names in SVG and MathML.
+    /// The value of an attribute by its local name: lower case, except some names in SVG and MathML.
     pub fn attribute(self, name: &str) -> Option<&'a str> {
         self.dom.attribute(self.id, name)
     }

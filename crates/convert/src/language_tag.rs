@@ -1,8 +1,8 @@
 //! Corrects the languages that pages declare.
 
 /// The first language in a list, as a BCP 47 tag: with hyphens, as in `en-US` for the `en_US` of POSIX.
-/// `None` if it does not begin with two or three letters, if one of its parts is longer than eight letters
-/// and digits, or if it is longer than [`MAX_TAG`] bytes.
+/// `None` if its first part is not two or three letters, if another part is not one to eight letters and
+/// digits, or if it is longer than [`MAX_TAG`] bytes.
 pub(super) fn language_tag(value: &str) -> Option<String> {
     let tag = value.split(',').next().unwrap_or_default().trim().replace('_', "-");
     let is_part =

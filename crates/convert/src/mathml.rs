@@ -149,7 +149,7 @@ fn enclose(open: &str, body: &str, close: &str) -> Option<String> {
 
 /// Appends TeX. Adds a space if a command at the end of `out` would swallow the letter that follows.
 fn push_tex(out: &mut String, tex: &str) {
-    /// Longer, in bytes, than any command that [`tex_symbol`] or [`mathml_to_tex`] writes.
+    /// No command that [`tex_symbol`] or [`mathml_to_tex`] writes has more bytes than this.
     const MAX_COMMAND: usize = 16;
     let mut before = out.bytes().rev().take(MAX_COMMAND).skip_while(u8::is_ascii_alphabetic);
     let has_letter = out.ends_with(|c: char| c.is_ascii_alphabetic());

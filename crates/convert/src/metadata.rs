@@ -567,8 +567,8 @@ fn repair_json(text: &str) -> String {
     repaired
 }
 
-/// The names of the authors in JSON-LD ([`join_names`]). `value` is a string, an object, the `@id` of an
-/// object in `by_id`, or a list of these.
+/// The names of the authors in JSON-LD ([`join_names`]). `value` is a name, an object with a `name` or
+/// with the `@id` of an object in `by_id`, or a list of these.
 fn author_names(value: &Value, by_id: &HashMap<&str, &Value>) -> Option<String> {
     let values = value.as_array().map_or(std::slice::from_ref(value), Vec::as_slice);
     join_names(values.iter().filter_map(|value| {

@@ -10,12 +10,12 @@ pub(super) fn is_never_shown(dom: &Dom, id: NodeId) -> bool {
     is_hidden_by_generator(dom, id) || is_trap(dom, id)
 }
 
-/// Whether an element has a class that the style sheet of a generator always hides. Webflow hides elements
-/// with a false condition or an empty field, and the answer to a form that was not sent; Dokka hides the
-/// message that something was copied, Quarto that no item of a list matches, Divi the copy of a number that
-/// it animates, Ghost the picture that an audio file does not have, Sphinx the text of a link that covers a
-/// card, Crayon a copy of the code for the clipboard, and VuePress, except in print, a copy of the label of a
-/// tab.
+/// Whether the style sheet of a generator always hides an element, by its classes or those of its parent.
+/// Webflow hides elements with a false condition or an empty field, and the answer to a form that was not
+/// sent; Dokka hides the message that something was copied, Quarto that no item of a list matches, Divi the
+/// copy of a number that it animates, Ghost the picture that an audio file does not have, Sphinx the text of
+/// a link that covers a card, Crayon a copy of the code for the clipboard, and VuePress, except in print, a
+/// copy of the label of a tab.
 fn is_hidden_by_generator(dom: &Dom, id: NodeId) -> bool {
     let is_in_form = || dom.parent(id).is_some_and(|parent| dom.has_class(parent, "w-form"));
     let has_icon = || dom.child_elements(id).any(|child| dom.has_class(child, "copy-popup-icon"));

@@ -119,7 +119,7 @@ impl Titles {
             .each_ref()
             .map(|title| title.as_deref().map(|title| self.remove_site_name(title, &headings, is_shown)));
         let [_, meta, last] = &mut cleaned;
-        // Keep the `<meta>` title on the home page, or if `<title>` and `<h1>` are only the name of the site.
+        // Keep the `<meta>` title on the home page, or if `<title>` and any `<h1>` are the site's name.
         let name = last.as_ref().filter(|title| !is_home && (has_own_heading || !self.is_site_name(title)));
         if let (Some(own), Some(name)) = (&*meta, name) {
             let is_heading = |text| headings.first().is_some_and(|heading| is_same_title(text, heading));

@@ -95,7 +95,7 @@ impl VisitorMailer {
         token: Option<&str>,
     ) -> Vec<u8> {
         let MailText { subject, reply_to, text, html, .. } = text;
-        // The hold lasts until the address is confirmed. A repeated submission with a new mail restarts it.
+        // The hold lasts until the address is confirmed. A repeat that renews the mail restarts it.
         let hold = submission.held.as_ref().filter(|_| token.is_some());
         let day = hold.map_or(submission.received_at, |hold| hold.since).strftime("%Y-%m-%d").to_string();
         let link = token.map(|token| format!("{}{token}", self.link)).unwrap_or_default();

@@ -24,7 +24,7 @@ pub struct RequestBody {
     slot: Arc<Slot>,
     /// The connection, if a private listener accepted it; otherwise `None`.
     private: Option<Arc<PrivateConn>>,
-    /// Set once a private connection's request is complete. Keeps the connection open at its limit.
+    /// Set once a private connection's request is complete. Keeps it from being closed at a limit.
     pub(super) answering: Option<Answering>,
 }
 

@@ -25,7 +25,7 @@ pub fn find(text: &str, source: &SourceText<'_>, position: Sourcepos) -> Option<
 /// Like [`find`]. `line` is the line that the text begins, without the markers of lists and quotes; `None`
 /// for a text in the middle of a line. `follows_link` says that the text is directly behind a link or image.
 fn find_in(text: &str, line: Option<&str>, follows_link: bool) -> Option<(String, &'static str)> {
-    // Search only texts with a byte that can begin such syntax, because most texts have none.
+    // `find_anywhere` finds only syntax that begins with one of these bytes. Most texts have none.
     if memchr3(b'{', b'[', b'=', text.as_bytes()).is_some()
         && let Some(found) = find_anywhere(text, line.is_some(), follows_link)
     {

@@ -182,7 +182,7 @@ pub fn show_unclosed_html(root: Node<'_>) -> Vec<Warning> {
 
 fn unclosed_warning(position: Sourcepos, html: &str) -> Warning {
     let name = if html.starts_with("<!--") { "<!--" } else { &html[..=tag_name(&html[1..]).len()] };
-    (position, format!("`{name}` is never closed, so it is shown as text"), AS_TEXT)
+    (position, format!("`{name}` is not closed in its block or paragraph, so it is shown as text"), AS_TEXT)
 }
 
 /// The name at the beginning of the text after `<` or `</`; empty if the text does not begin with a letter.

@@ -144,7 +144,7 @@ impl DiskFile {
         if !self.is_change_reported.swap(true, Ordering::Relaxed) {
             tracing::warn!(
                 file = %self.at.display(),
-                "a file has changed since the site was loaded, or cannot be opened; requests for it get 503 until the site is reloaded (SIGHUP)"
+                "a file has changed since the site was loaded, or cannot be opened; requests for it get 503: reload the site (SIGHUP) once the file is complete and readable"
             );
         }
         DiskFileChanged

@@ -424,7 +424,7 @@ impl FolderListing<'_, '_, '_> {
         } else if metadata.is_file() {
             let message =
                 format!("is larger than {} MiB, the limit for a published file", MAX_FILE_BYTES >> 20);
-            let hint = "serve it from another server, and link to it there";
+            let hint = "move it to another server, and link to it there";
             return Err(Fault::error(place, None, message).hint(hint));
         } else {
             return Err(Fault::error(place, None, "is neither a regular file nor a folder").hint("remove it"));

@@ -241,10 +241,10 @@ impl Audience {
         match self {
             Self::Others => None,
             Self::Group => Some(format!(
-                "only the owner and the group can read the pages in {place}, so files that the group can read are published too"
+                "most pages in {place} can be read only by the owner and the group, so files that the group can read are published too"
             )),
             Self::Owner => Some(format!(
-                "only the owner can read the pages in {place}, so file modes do not show which files are private: every file \
+                "most pages in {place} can be read only by the owner, so file modes do not show which files are private: every file \
                  that no other rule excludes is published; to exclude files with the mode 0600, run `chmod -R g+rX {place}`, \
                  and then set that mode on them"
             )),

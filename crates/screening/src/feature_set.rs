@@ -1,4 +1,4 @@
-//! Declares the features that screening looks for in a text: steps of a sales pitch, subjects of offers, and
+//! Reads the features that screening looks for: steps of a sales pitch, subjects of offers, and
 //! what only honest enquiries have.
 //!
 //! `lexicon/features.toml` declares them with their points; the files of languages map phrases to them, so

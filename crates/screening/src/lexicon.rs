@@ -388,7 +388,9 @@ impl Builder {
             gap = false;
         }
         if steps.is_empty() || steps.iter().any(|step| step.words.is_empty()) {
-            return Err(format!("`{written}` is not a phrase: each part must contain a word"));
+            return Err(format!(
+                "`{written}` is not a phrase: it and each of its alternatives must contain a word"
+            ));
         }
         let short = |part: &&str| {
             part.ends_with('*') && split_words(part).last().is_none_or(|word| word.prefixes[0] == 0)
@@ -796,7 +798,7 @@ says = "asks for a call"
             ("[phrases]\ncall = [\"a =9\"]", "2: the weight of `a =9` must be a number from 1 to 4"),
             (
                 "[phrases]\ncall = [\n  \"good\",\n  \"~\"]",
-                "4: `~` is not a phrase: each part must contain a word",
+                "4: `~` is not a phrase: it and each of its alternatives must contain a word",
             ),
             (
                 "[phrases]\ncalls = [\"a\"]",

@@ -99,7 +99,7 @@ impl Repeats {
             observe_hash(&mut table[set], hash, sender, seconds)
         });
         drop(table);
-        // At least `AGREEING` hashes have this many other senders, or more.
+        // Return the `AGREEING`th largest count: at least `AGREEING` hashes have that many other senders.
         others.sort_unstable_by(|a, b| b.cmp(a));
         u32::try_from(others[AGREEING - 1]).unwrap_or_default()
     }

@@ -379,12 +379,18 @@ impl FrontMatterReader<'_> {
         let is_condition = |key: &String| matches!(key.to_ascii_lowercase().as_str(), "target" | "_target");
         for entry in entries.iter().filter_map(Value::as_object) {
             let visibility = Visibility::read(entry);
-            if !entry.keys().any(is_condition) {
+            let Some(key) = entry.keys().find(|key| is_condition(key)) else {
                 all = all.stricter(visibility);
-            } else if visibility.is_limited() {
-                let message = "`target` is not supported in a `cascade` that keeps pages from being published or listed";
-                let fault = Fault::error(self.place, self.line("cascade"), message);
-                self.faults.push(fault.hint("remove `target` to apply the `cascade` to all pages below, or write its keys in the front matter of each page"));
+                continue;
+            };
+            if visibility.is_limited() {
+                let message = format!(
+                    "`{key}` is not supported in a `cascade` that keeps pages from being published or listed"
+                );
+                let hint = format!(
+                    "remove `{key}` to apply the `cascade` to all pages below, or write the other keys of the `cascade` in the front matter of each page"
+                );
+                self.faults.push(Fault::error(self.place, self.line("cascade"), message).hint(hint));
             }
         }
         all

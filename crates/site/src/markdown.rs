@@ -629,7 +629,8 @@ impl<'a> BodyRenderer<'a, '_> {
         }
         if has_markdown_as_text(literal) {
             let message =
-                "the Markdown in an element with the attribute `markdown` is shown as plain text".to_owned();
+                "the content of an element with the attribute `markdown` is not converted from Markdown"
+                    .to_owned();
             self.warn(position, message, "leave an empty line after the tag and before the end tag");
         }
         // `line` is the source line of `counted`, the offset in `literal` up to which line breaks are

@@ -45,7 +45,7 @@ impl AllowedOrigin {
         if let Some(at) = authority.find(['/', '?', '#']) {
             let origin = &authority[..at];
             return Err(format!(
-                "it has a path, but only whole hosts can be permitted: write `https://{origin}`"
+                "it has a path or a query, but only whole hosts can be permitted: write `https://{origin}`"
             ));
         }
         let (host, port) = match authority.rsplit_once(':') {
@@ -145,7 +145,7 @@ mod tests {
             ("example.com:443", "write `https://example.com:443`"),
             (
                 "https://example.com/",
-                "has a path, but only whole hosts can be permitted: write `https://example.com`",
+                "has a path or a query, but only whole hosts can be permitted: write `https://example.com`",
             ),
             ("https://example.com/js/a.js", "has a path"),
             ("https://example.com?a", "has a path"),

@@ -248,7 +248,7 @@ fn filters(name: &'static str, description: &str) -> Parameters {
             "status",
             choice(
                 &Status::ALL.map(Status::name),
-                "Only submissions with this status: kept (no channel accepted it), waiting (for delivery), delivered, \
+                "Only submissions with this status: kept (no channel for its form and values), waiting (for delivery), delivered, \
                  unconfirmed (by the visitor), held (for review), parked (a delivery failed for good)",
             ),
         ),

@@ -131,7 +131,7 @@ fn check_files(files: &CertificateFiles) -> StepResult {
             CertificateValidity { not_before, not_after }.step(&subject, Timestamp::now())
         }
         Err(defect) => {
-            let text = format!("{defect}: the server would not start with this certificate");
+            let text = format!("{defect}: the server would not start with these files");
             step(Step::Certificate, &subject, Outcome::Failed, text)
         }
     }
@@ -170,9 +170,8 @@ fn check_readers(url: &DatabaseUrl, digest_at: Option<Time>, has_channels: bool)
             digest.into_iter().chain([judge_readership(readership, before, has_channels)]).collect()
         }
         Err(error) => {
-            let text = format!(
-                "cannot check whether the digest is delivered and whether submissions are read, because the inbox cannot be read: {error}"
-            );
+            let digest = digest_at.map_or("", |_| " and the digest");
+            let text = format!("the inbox cannot be read, so its use{digest} could not be checked: {error}");
             vec![step(Step::Digest, "inbox", Outcome::Skipped, text)]
         }
     }
@@ -211,7 +210,7 @@ fn judge_readership(readership: Readership, before: Timestamp, has_channels: boo
         };
         let text = format!(
             "{count} for more than {UNREAD_DAYS} days, and {no_use}: read the inbox, \
-             or decide who does"
+             or have another person read it"
         );
         (Outcome::Warning, text)
     } else if is_read_here {

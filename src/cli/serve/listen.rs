@@ -26,8 +26,12 @@ fn report_bind_errors(mut errors: Vec<(BindError, &str)>) -> anyhow::Result<()> 
             "another program is listening there, or a file that is not a socket has that name: remove the file, or name another path".to_owned()
         }
         std::io::ErrorKind::AddrInUse => {
-            let is = if errors.len() == 1 { "another program is" } else { "other programs are" };
-            format!("{is} listening there; choose another port with `{flags}`")
+            let (is_used, ports) = if errors.len() == 1 {
+                ("another program is listening there", "another port")
+            } else {
+                ("these ports are in use", "other ports")
+            };
+            format!("{is_used}; choose {ports} with `{flags}`")
         }
         std::io::ErrorKind::PermissionDenied if is_unix => {
             "name a path in a folder in which this user may create files".to_owned()

@@ -48,7 +48,7 @@ impl Algorithm {
         ALGORITHMS.iter().find(|(_, known, _)| *known == name).map(|(algorithm, ..)| *algorithm)
     }
 
-    /// The algorithm with this JOSE or RFC 9421 name, as the `alg` of a JWK; `None` if it is unknown.
+    /// The algorithm that the `alg` of a JWK names, in JOSE or RFC 9421; `None` if it is unknown.
     fn from_jwk(name: &str) -> Option<Algorithm> {
         let in_jose = ALGORITHMS.iter().find(|(_, _, known)| known.contains(&name));
         in_jose.map(|(algorithm, ..)| *algorithm).or_else(|| Algorithm::from_name(name))

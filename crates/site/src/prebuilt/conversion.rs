@@ -169,7 +169,7 @@ fn find_problem(html: &str, converted: &Converted) -> Option<Problem> {
     }
     if converted.loss.letters > 0 {
         let Loss { letters, of, first, element, rule } = &converted.loss;
-        let reason = rule.map_or_else(|| "reason unknown".to_owned(), |rule| rule.to_string());
+        let reason = rule.map_or_else(|| "a defect of the converter".to_owned(), |rule| rule.to_string());
         let message = format!(
             "{letters} of {of} letters of the main region are missing from the Markdown; the first missing text is \
              {first:?} in <{element}> ({reason})"

@@ -214,7 +214,7 @@ impl Transaction<'_> {
                 close(tx, id, "released")?;
                 set_reason(tx, id, NOT_ASKED)?;
             }
-            // The mailbox got such an email within the last day. If the entry is new, try again in a day.
+            // The mailbox got a confirmation email in the last day. If the entry is new, try again in a day.
             MailFate::Repeated if !reminds => {
                 let is_new = entry.received_at > now - DAY_IN_MILLISECONDS;
                 next_mail_at(is_new.then_some(now + DAY_IN_MILLISECONDS))?;
@@ -257,7 +257,7 @@ impl Transaction<'_> {
             let days = (now - since) / DAY_IN_MILLISECONDS;
             let unit = if days == 1 { "day" } else { "days" };
             let reason = format!(
-                "the limit `{key}` has kept the mail that asks for the confirmation from being sent for {days} {unit}"
+                "the mail that asks for the confirmation could not be sent for {days} {unit}; the limit now is `{key}`"
             );
             return set_reason(self.sql, entry.id, &reason);
         }
