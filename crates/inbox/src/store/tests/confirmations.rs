@@ -396,7 +396,10 @@ fn a_wait_of_one_day_is_named_in_the_singular() {
     fixture.sql("UPDATE confirmation SET mail_at = 1 WHERE mailed_at IS NULL");
     assert_eq!(fixture.ask(later), 0);
     let reasons = ids.map(|id| fixture.reader().get(id).unwrap().unwrap().held.unwrap().because);
-    assert!(reasons.iter().any(|because| because.contains("sent for 1 day, because of")), "{reasons:?}");
+    assert!(
+        reasons.iter().any(|because| because.contains("sent for 1 day; the limit now is")),
+        "{reasons:?}"
+    );
 }
 
 #[test]
