@@ -192,8 +192,8 @@ impl Config {
         self.settings.iter().find(|setting| setting.key.name == key)
     }
 
-    /// The keys whose values differ from those of the running server, or that it lacks, and that take effect
-    /// only after a restart. Ignores keys that only the running server has. Load this configuration with
+    /// The keys that take effect only after a restart, and that the running server lacks or has with another
+    /// value. Ignores keys that only the running server has. Load this configuration with
     /// `running` as `None`: otherwise these keys have the running values.
     pub fn keys_needing_restart(&self, running: &Self) -> Vec<&str> {
         let differs = |setting: &&Setting| {

@@ -93,9 +93,8 @@ impl Feeder<'_> {
     /// Feeds the whole page. `None` if the document has reached its maximum number of nodes before its end.
     fn feed(&mut self) -> Option<()> {
         let page = self.page.as_bytes();
-        let mut at = 0;
-        while let Some((start, markup)) = next_markup(page, at, MAX_ATTRIBUTES) {
-            at = match markup {
+        while let Some((start, markup)) = next_markup(page, self.fed, MAX_ATTRIBUTES) {
+            let end = match markup {
                 Markup::Other(end) => end,
                 Markup::Cdata => {
                     self.feed_to(start)?;
@@ -109,7 +108,7 @@ impl Feeder<'_> {
                     tag.end
                 }
             };
-            self.feed_to(at)?;
+            self.feed_to(end)?;
         }
         self.feed_to(page.len())
     }
@@ -567,10 +566,18 @@ mod tests {
             format!("<p title = '<b{words}>'></p{words}>"),
         ] {
             let html = format!("{before}<p{words}>text");
-            let tree = tree(&parse(&html));
+            let tree = tree_of_parser(&html);
             assert_eq!(tree, tree_of_html5ever(&html), "{html}");
             assert!(tree.contains("w199= text"), "{html}");
         }
+    }
+
+    /// The tree of a page. Checks that no element has more than the maximum number of attributes.
+    fn tree_of_parser(html: &str) -> String {
+        let dom = parse(html);
+        let elements = || dom.descendants(DOCUMENT).filter_map(|id| dom.element(id));
+        assert!(elements().all(|element| element.attributes.len() <= MAX_ATTRIBUTES), "{html}");
+        tree(&dom)
     }
 
     /// The tree of a page that html5ever reads alone and at once.
@@ -691,7 +698,7 @@ mod tests {
                     html.push_str(&words);
                 }
             }
-            assert_eq!(tree(&parse(&html)), tree_of_html5ever(&html), "{html}");
+            assert_eq!(tree_of_parser(&html), tree_of_html5ever(&html), "{html}");
         }
     }
 

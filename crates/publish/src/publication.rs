@@ -108,7 +108,7 @@ impl ExclusionReason {
     }
 }
 
-/// Whether a folder contains files because of which other files in it are excluded.
+/// The files in a folder that exclude other files beside them from publication.
 #[derive(Debug, Clone, Copy, Default)]
 pub(crate) struct Siblings {
     /// Whether the folder contains a `frontdesk.toml`, in upper or lower case.

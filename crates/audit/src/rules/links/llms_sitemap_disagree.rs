@@ -31,7 +31,7 @@ fn check(survey: &Survey, findings: &mut Findings) {
     let Some(llms) = &first_requests.llms else { return };
     // Skip sitemap indexes: the audit reads only one of their parts, so the lists cannot be compared.
     let [sitemap] = &sitemap_texts(survey)[..] else { return };
-    // The last sitemap may be an index whose first part was not requested. An index lists no pages.
+    // The last sitemap may be an index, if its first part was not requested. An index lists no pages.
     let has_pages = first_requests.sitemaps.last().is_some_and(|last| sitemap_entries(last).0 == "urlset");
     if !has_pages
         || !first_requests.sitemaps.iter().all(|own| Arc::ptr_eq(own, sitemap.0))

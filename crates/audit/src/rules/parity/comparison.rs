@@ -209,7 +209,7 @@ pub(super) fn has_own_text(block: &TextBlock) -> bool {
     block.linked == 0 || block.linked * 2 < block.text.chars().filter(|c| c.is_alphanumeric()).count()
 }
 
-/// The text of each block of a Markdown document, the whole text, in which phrases may span blocks, the front
+/// The texts of a Markdown document: each block, all blocks together (phrases may span blocks), the front
 /// matter, and each piece of raw HTML.
 pub(super) fn texts(markdown: &MarkdownPage) -> impl Iterator<Item = &str> {
     let blocks = markdown.blocks.iter().map(|block| &*block.text);
