@@ -320,16 +320,29 @@ fn a_draining_server_accepts_connections_and_announces_their_close() {
     server.expect(1);
 }
 
+/// The number of connections that wait to be accepted at a port of the IPv4 loopback address.
+fn queue_length(port: u16) -> usize {
+    let sockets = std::fs::read_to_string("/proc/net/tcp").expect("the kernel lists sockets");
+    let local = format!("0100007F:{port:04X}");
+    // Local address, remote address, state (0A: listening), and `tx_queue:rx_queue`.
+    let queues = sockets.lines().filter_map(|line| {
+        let fields: Vec<&str> = line.split_whitespace().collect();
+        (fields[1] == local && fields[3] == "0A").then(|| fields[4].split_once(':').expect("two numbers").1)
+    });
+    queues.map(|queue| usize::from_str_radix(queue, 16).expect("a number")).sum()
+}
+
 #[test]
 fn queued_connections_are_served_before_the_socket_closes() {
     let mut server = TestServer::with(&small_site(), &[("FRONTDESK_SERVER__WORKERS", "1")]);
     server.get("/", &[]);
     // While the server is stopped, the kernel still accepts connections into its queue.
-    server.signal(Signal::STOP);
+    server.pause();
     let mut waiting: Vec<Connection> = (0..100).map(|_| server.connect()).collect();
     for connection in &mut waiting {
         connection.send(b"GET / HTTP/1.1\r\nHost: x\r\n\r\n").expect("sent");
     }
+    assert!(until(|| (queue_length(server.address.port()) == 100).then_some(())).is_some());
     server.signal(Signal::TERM);
     server.signal(Signal::CONT);
     for connection in &mut waiting {

@@ -221,3 +221,13 @@ fn a_connection_sends_eight_responses_a_turn() {
     let requests = "HEAD / HTTP/1.1\r\nHost: x\r\n\r\n".repeat(100);
     assert_eq!(Lanes::new().responses_in_a_turn(&requests), 8);
 }
+
+#[test]
+fn a_request_that_arrives_with_the_end_of_the_grace_period_is_served() {
+    let lanes = Lanes::new();
+    // The protocol is unknown, the fast path waits, and hyper waits.
+    let post = "POST /api/contact HTTP/1.1\r\nHost: a\r\nContent-Length: 2\r\n\r\n{}";
+    for first in ["", "GET / HTTP/1.1\r\nHost: a\r\n\r\n", post] {
+        assert_eq!(lanes.served_after_a_pause(40, first), 40, "{first:?}");
+    }
+}

@@ -122,6 +122,8 @@ async fn serve_hyper<H: PublicHandler, S: AsyncRead + AsyncWrite + Unpin>(
     let watched = {
         let mut watched = std::pin::pin!(run_until_deadline(|| timer.deadline(), connection.as_mut()));
         tokio::select! {
+            // After a pause of the whole process, a request and the end of the grace period come together.
+            biased;
             watched = &mut watched => Some(watched),
             () = wait_for_shutdown(&mut phase) => None,
         }

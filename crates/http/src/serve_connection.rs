@@ -112,6 +112,8 @@ impl<H: PublicHandler> ConnContext<'_, H> {
         let detected = {
             let detecting = std::pin::pin!(detect(&mut stream));
             tokio::select! {
+                // After a pause of the whole process, bytes and the end of the grace period come together.
+                biased;
                 detected = run_until_deadline(|| timer.deadline(), detecting) => {
                     detected.ok_or(timer.close_reason())
                 }

@@ -7,7 +7,8 @@ use std::io;
 use std::net::{IpAddr, Ipv4Addr};
 use std::pin::Pin;
 use std::rc::Rc;
-use std::task::{Context, Poll};
+use std::task::{Context, Poll, Waker};
+use std::time::Duration;
 
 use frontdesk_app::{AppState, PublicSite, WebOptions};
 use frontdesk_http::{Options, ResponseStream, ShutdownPhase, Worker};
@@ -92,6 +93,45 @@ impl Lanes {
         String::from_utf8_lossy(&wire.borrow().written).matches("HTTP/1.1 ").count()
     }
 
+    /// How many of `count` connections get a response to a second request that arrives together with the end
+    /// of their grace period at shutdown, as after a pause of the whole process. They have sent `first`.
+    pub fn served_after_a_pause(&self, count: usize, first: &str) -> usize {
+        let peer = IpAddr::V4(Ipv4Addr::LOCALHOST);
+        let (shutdown, phase) = watch::channel(ShutdownPhase::Serving);
+        let wires: Vec<Rc<RefCell<Wire>>> = (0..count).map(|_| Rc::default()).collect();
+        let serve = |wire: &Rc<RefCell<Wire>>| {
+            Box::pin(self.fast.serve_stream(Shared(wire.clone()), peer, phase.clone()))
+        };
+        let mut connections: Vec<_> = wires.iter().map(serve).collect();
+        let mut poll_all = |cx: &mut Context<'_>| {
+            for connection in &mut connections {
+                // A connection is polled again after its end only if the test fails.
+                assert!(connection.as_mut().poll(cx).is_pending(), "a connection has ended");
+            }
+            Poll::Ready(())
+        };
+        self.runtime.block_on(async {
+            for wire in &wires {
+                *wire.borrow_mut() = Wire { pieces: vec![first.into()], stays_open: true, ..Wire::default() };
+            }
+            std::future::poll_fn(&mut poll_all).await;
+            shutdown.send_replace(ShutdownPhase::Stopping);
+            std::future::poll_fn(&mut poll_all).await;
+            std::thread::sleep(Duration::from_millis(1100));
+            // The timers of the connections have ended after this one.
+            tokio::time::sleep(Duration::from_millis(1)).await;
+        });
+        let _runtime = self.runtime.enter();
+        let mut served = 0;
+        for (wire, mut connection) in wires.iter().zip(connections) {
+            *wire.borrow_mut() =
+                Wire { pieces: vec![b"GET / HTTP/1.1\r\nHost: a\r\n\r\n".into()], ..Wire::default() };
+            let _ = connection.as_mut().poll(&mut Context::from_waker(Waker::noop()));
+            served += usize::from(wire.borrow().written.starts_with(b"HTTP/1.1 200 OK\r\n"));
+        }
+        served
+    }
+
     /// The size of a connection's state in bytes.
     pub fn size_of_a_connection(&self) -> usize {
         let stream = Shared(Rc::default());
@@ -171,6 +211,8 @@ struct Wire {
     written: Vec<u8>,
     is_slow: bool,
     writes: usize,
+    /// Whether the client stays connected after everything was sent.
+    stays_open: bool,
     /// Whether the server has asked for more after everything was sent.
     has_waited: bool,
     has_hung_up: bool,
@@ -200,6 +242,7 @@ impl AsyncRead for Shared {
                     wire.pieces.push(rest);
                 }
             }
+            None if wire.stays_open => return Poll::Pending,
             None if wire.has_hung_up => {}
             None => {
                 wire.has_waited = true;

@@ -14,6 +14,7 @@ use rustix::process::{Pid, Signal, kill_process};
 use serde_json::Value;
 
 use super::PATIENCE;
+use super::channel_site::until;
 use super::client::{Answer, Connection};
 
 /// The example site of the repository.
@@ -284,6 +285,20 @@ impl TestServer {
             self.environment.retain(|(known, _)| known != name);
             self.environment.push(((*name).to_owned(), (*value).to_owned()));
         }
+    }
+
+    /// Stops the process with SIGSTOP, and waits until no thread of it runs. SIGCONT continues it.
+    pub fn pause(&self) {
+        self.signal(Signal::STOP);
+        let tasks = format!("/proc/{}/task", self.pid());
+        let is_stopped = || {
+            let mut threads = std::fs::read_dir(&tasks).expect("it is there").map(|thread| {
+                let stat = thread.expect("a thread").path().join("stat");
+                std::fs::read_to_string(stat).is_ok_and(|stat| stat.contains(") T "))
+            });
+            threads.all(|is_stopped| is_stopped)
+        };
+        assert!(until(|| is_stopped().then_some(())).is_some(), "SIGSTOP does not stop the server");
     }
 
     /// Whether the server has ended for any reason.
