@@ -4,7 +4,7 @@ import { execFile } from 'node:child_process';
 import { readFile } from 'node:fs/promises';
 import assert from 'node:assert/strict';
 import { promisify } from 'node:util';
-import { launch, watch } from './support/browser.mjs';
+import { follow, launch, watch } from './support/browser.mjs';
 import { postJson } from './support/http.mjs';
 import { none } from './support/list.mjs';
 import { binary, packages, site } from './support/paths.mjs';
@@ -102,7 +102,7 @@ describe('accessibility', () => {
             }
             await page.goto(`${origin}/review`);
             await page.getByRole('checkbox').first().check();
-            await page.getByRole('button', { name: 'Discard selected' }).click();
+            await follow(page, page.getByRole('button', { name: 'Discard selected' }));
             await check(page, 'the confirmation');
             await page.goto(`${origin}/?state=open`);
             await page.getByRole('button', { name: 'Keyboard shortcuts' }).click();
@@ -129,20 +129,20 @@ describe('without JavaScript', () => {
     await visit(
       async (page) => {
         await page.getByRole('searchbox').fill('inspection ROBOTS');
-        await page.getByRole('button', { name: 'Search' }).click();
-        await row(page, 'Marta').locator('.open').click();
+        await follow(page, page.getByRole('button', { name: 'Search' }));
+        await follow(page, row(page, 'Marta').locator('.open'));
         assert.equal(await page.textContent('h1'), 'Marta Lindqvist');
         const reply = await page.getByRole('link', { name: 'Reply by mail' }).getAttribute('href');
         assert.match(reply, /^mailto:martalindqvist@example\.com\?subject=.*%3E%20We%20need%20two/);
         await page.getByLabel('New note').fill('Call on Monday\nbefore ten');
-        await page.getByRole('button', { name: 'Add note' }).click();
+        await follow(page, page.getByRole('button', { name: 'Add note' }));
         assert.equal(await page.textContent('.notice p'), 'The note is saved.');
         assert.equal(await page.locator('.entry .text').textContent(), 'Call on Monday\nbefore ten');
-        await page.getByRole('button', { name: 'Done' }).click();
-        await page.getByRole('link', { name: 'Inbox', exact: true }).first().click();
+        await follow(page, page.getByRole('button', { name: 'Done' }));
+        await follow(page, page.getByRole('link', { name: 'Inbox', exact: true }).first());
         assert.equal(await row(page, 'Marta').count(), 0);
-        await page.getByRole('link', { name: 'Done', exact: true }).click();
-        await row(page, 'Marta').getByRole('button', { name: 'Reopen' }).click();
+        await follow(page, page.getByRole('link', { name: 'Done', exact: true }));
+        await follow(page, row(page, 'Marta').getByRole('button', { name: 'Reopen' }));
         assert.equal(await row(page, 'Marta').count(), 0);
         assert.equal(await page.textContent('.notice p'), 'Marked as open.');
       },
@@ -156,14 +156,14 @@ describe('without JavaScript', () => {
       async (page, origin) => {
         await page.goto(`${origin}/review`);
         await row(page, 'Rank 2').getByRole('checkbox').check();
-        await page.getByRole('button', { name: 'Discard selected' }).click();
+        await follow(page, page.getByRole('button', { name: 'Discard selected' }));
         assert.match(await page.textContent('main'), /Rank 2/);
         assert.doesNotMatch(await page.textContent('main'), /Rank 1/);
-        await page.getByRole('link', { name: 'Cancel' }).click();
+        await follow(page, page.getByRole('link', { name: 'Cancel' }));
         assert.equal(await row(page, 'Rank 2').count(), 1);
         await row(page, 'Rank 2').getByRole('checkbox').check();
-        await page.getByRole('button', { name: 'Discard selected' }).click();
-        await page.getByRole('button', { name: 'Discard permanently' }).click();
+        await follow(page, page.getByRole('button', { name: 'Discard selected' }));
+        await follow(page, page.getByRole('button', { name: 'Discard permanently' }));
         assert.equal(await row(page, 'Rank 2').count(), 0);
         assert.equal(await row(page, 'Rank 1').count(), 1);
       },
@@ -188,7 +188,7 @@ describe('with JavaScript', () => {
 
   test('hostile text is shown as text', async () => {
     await visit(async (page) => {
-      await row(page, '<b>Eve</b>').locator('.open').click();
+      await follow(page, row(page, '<b>Eve</b>').locator('.open'));
       assert.equal(await page.textContent('h1'), '<b>Eve</b>');
       assert.match(await page.textContent('.fields'), /<img src=x onerror=alert\(1\)> "quoted" & more/);
     });
@@ -214,9 +214,9 @@ describe('with JavaScript', () => {
       assert.equal(new URL(page.url()).search, '?state=open');
       await press('z');
       await page.getByText('Undone.').waitFor();
-      assert.equal(await row(page, 'Konrad Zuse').count(), 1);
       // The page must be loaded, because its script reads the keys.
       await page.waitForLoadState();
+      assert.equal(await row(page, 'Konrad Zuse').count(), 1);
       // Two at once, and the focus stays in the list.
       await press('j', 'x', 'j', 'x');
       assert.equal(await page.textContent('[data-count]'), '2 selected');

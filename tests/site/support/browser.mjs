@@ -55,6 +55,14 @@ export async function watch(page, origin, trouble = []) {
   return trouble;
 }
 
+/**
+ * Clicks a link or button that leads to another page, and waits until that page has loaded. (A click can end
+ * before the navigation begins, and the load state is then that of the page that is left.)
+ */
+export async function follow(page, locator) {
+  await Promise.all([page.waitForEvent('load'), locator.click()]);
+}
+
 /** What axe finds on a page with JavaScript: one line for each violation, with its elements. */
 export async function findViolations(page) {
   await page.evaluate(await readFile(packages.resolve('axe-core/axe.min.js'), 'utf8'));
