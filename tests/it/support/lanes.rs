@@ -112,7 +112,8 @@ impl Lanes {
         };
         self.runtime.block_on(async {
             for wire in &wires {
-                *wire.borrow_mut() = Wire { pieces: vec![first.into()], stays_open: true, ..Wire::default() };
+                let pieces = vec![first.into()];
+                *wire.borrow_mut() = Wire { pieces, at_end: AtEnd::StayConnected, ..Wire::default() };
             }
             std::future::poll_fn(&mut poll_all).await;
             shutdown.send_replace(ShutdownPhase::Stopping);
@@ -203,7 +204,7 @@ fn tell_answer<'a>(bytes: &'a [u8], told: &mut String) -> &'a [u8] {
     rest
 }
 
-/// A connection whose client sends pieces, reads everything, and disconnects when the server waits for more.
+/// A connection whose client sends pieces, and reads everything.
 #[derive(Debug, Default)]
 struct Wire {
     /// The remaining pieces in reverse order.
@@ -211,11 +212,19 @@ struct Wire {
     written: Vec<u8>,
     is_slow: bool,
     writes: usize,
-    /// Whether the client stays connected after everything was sent.
-    stays_open: bool,
+    at_end: AtEnd,
     /// Whether the server has asked for more after everything was sent.
     has_waited: bool,
     has_hung_up: bool,
+}
+
+/// The behavior of a client after everything was sent.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+enum AtEnd {
+    /// It disconnects when the server waits for more.
+    #[default]
+    Disconnect,
+    StayConnected,
 }
 
 struct Shared(Rc<RefCell<Wire>>);
@@ -242,7 +251,7 @@ impl AsyncRead for Shared {
                     wire.pieces.push(rest);
                 }
             }
-            None if wire.stays_open => return Poll::Pending,
+            None if wire.at_end == AtEnd::StayConnected => return Poll::Pending,
             None if wire.has_hung_up => {}
             None => {
                 wire.has_waited = true;
