@@ -105,7 +105,6 @@ impl Lanes {
         let mut connections: Vec<_> = wires.iter().map(serve).collect();
         let mut poll_all = |cx: &mut Context<'_>| {
             for connection in &mut connections {
-                // A connection is polled again after its end only if the test fails.
                 assert!(connection.as_mut().poll(cx).is_pending(), "a connection has ended");
             }
             Poll::Ready(())
