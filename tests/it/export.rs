@@ -67,7 +67,7 @@ fn export(
     (output.status.code(), String::from_utf8(output.stderr).expect("text"))
 }
 
-/// Serves the exported site, and returns once the server has its strongest encodings, or after [`PATIENCE`].
+/// Serves the exported site, and returns once the server has its strongest encodings.
 fn serve(site: &Path, export: &Export) -> TestServer {
     let server = TestServer::with(site, &ENVIRONMENT);
     // The server compresses at the lowest priority, which takes minutes on a busy machine. Meanwhile, it may
@@ -79,9 +79,8 @@ fn serve(site: &Path, export: &Export) -> TestServer {
             let [media, encoding] = [&representation["media_type"], &strongest["encoding"]]
                 .map(|name| name.as_str().expect("text"));
             let headers = [("Accept", media), ("Accept-Encoding", encoding)];
-            while server.get(path, &headers).header("etag") != strongest["etag"].as_str()
-                && began.elapsed() < PATIENCE
-            {
+            while server.get(path, &headers).header("etag") != strongest["etag"].as_str() {
+                assert!(began.elapsed() < PATIENCE, "{path} still lacks its strongest encoding");
                 std::thread::sleep(Duration::from_millis(50));
             }
         }
