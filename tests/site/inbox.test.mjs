@@ -189,10 +189,44 @@ describe('with JavaScript', () => {
 
   test('hostile text is shown as text', async () => {
     await visit(async (page) => {
-      // The list may be replaced between the press and the release of a button.
-      await row(page, '<b>Eve</b>').locator('.open').dispatchEvent('click');
+      await row(page, '<b>Eve</b>').locator('.open').click();
       await page.getByRole('heading', { level: 1, name: '<b>Eve</b>', exact: true }).waitFor();
       assert.match(await page.textContent('.fields'), /<img src=x onerror=alert\(1\)> "quoted" & more/);
+    });
+  });
+
+  test('rows stay where they are from press to release', async () => {
+    await visit(async (page) => {
+      const listUrl = page.url();
+      const rows = page.locator('[data-row]');
+      // Sends a contact message, and waits until an update of the list waits for the release.
+      const change = async (name) => {
+        await contact(name, `A letter from ${name}`);
+        await page.locator('[data-live][aria-busy=true]').waitFor();
+      };
+      await page.getByRole('heading', { level: 1 }).hover();
+      await page.mouse.down();
+      const before = await rows.count();
+      await change('Mary Shelley');
+      assert.equal(await rows.count(), before);
+      await page.mouse.up();
+      await row(page, 'Mary Shelley').waitFor();
+      // The click opens the row that was pressed, not the one that takes its place.
+      await row(page, 'Mary Shelley').locator('.open').hover();
+      await page.mouse.down();
+      await change('Mary Somerville');
+      await page.mouse.up();
+      await page.getByRole('heading', { level: 1, name: 'Mary Shelley', exact: true }).waitFor();
+      // A space on a box selects it when the key is released.
+      await page.goto(listUrl);
+      const box = row(page, 'Mary Somerville').locator('input[name=id]');
+      await box.focus();
+      await page.keyboard.down('Space');
+      await change('Mary Anning');
+      await page.keyboard.up('Space');
+      assert.equal(await box.isChecked(), true);
+      await row(page, 'Mary Anning').waitFor();
+      assert.equal(await box.isChecked(), true);
     });
   });
 
@@ -200,6 +234,11 @@ describe('with JavaScript', () => {
     await contact('Konrad Zuse', 'By keyboard');
     await visit(async (page) => {
       const press = (...keys) => keys.reduce((before, key) => before.then(() => page.keyboard.press(key)), Promise.resolve());
+      // Waits for a notice and until the page is loaded, because its script reads the keys.
+      const told = async (notice) => {
+        await page.getByText(notice).waitFor();
+        await page.waitForLoadState();
+      };
       await press('j');
       assert.match(await page.evaluate(() => document.activeElement.textContent), /Konrad Zuse/);
       await press('j', 'k', 'Enter');
@@ -208,25 +247,23 @@ describe('with JavaScript', () => {
       await page.keyboard.type('jek is text here');
       assert.equal(await page.getByLabel('New note').inputValue(), 'jek is text here');
       await press('Tab', 'Enter');
-      await page.getByText('The note is saved.').waitFor();
+      await told('The note is saved.');
       // A submission that is done leads back to the list from which it was opened.
       await press('e');
-      await page.getByText('Marked as done.').waitFor();
+      await told('Marked as done.');
       assert.equal(await row(page, 'Konrad Zuse').count(), 0);
       assert.equal(new URL(page.url()).search, '?state=open');
       await press('z');
-      await page.getByText('Undone.').waitFor();
-      // The page must be loaded, because its script reads the keys.
-      await page.waitForLoadState();
+      await told('Undone.');
       assert.equal(await row(page, 'Konrad Zuse').count(), 1);
       // Two at once, and the focus stays in the list.
       await press('j', 'x', 'j', 'x');
       assert.equal(await page.textContent('[data-count]'), '2 selected');
       await press('s');
-      await page.getByText('2 submissions: Marked as spam').waitFor();
+      await told('2 submissions: Marked as spam');
       assert.notEqual(await page.evaluate(() => document.activeElement.closest('[data-row]')), null);
       await press('z');
-      await page.getByText('Undone.').waitFor();
+      await told('Undone.');
       await press('/');
       await page.keyboard.type('zuse');
       await press('Enter');

@@ -21,6 +21,30 @@ function refreshTimes(root = document) {
 refreshTimes();
 setInterval(refreshTimes, 20000);
 
+/* Presses: a browser sends a click only if its element stays in the page from press to release */
+let presses = 0;
+let isPressed = false;
+const waiting = [];
+for (const name of ['pointerdown', 'keydown']) {
+  addEventListener(name, () => {
+    presses += 1;
+    isPressed = true;
+  });
+}
+// A menu, or another window, may keep the release to itself.
+for (const name of ['pointerup', 'pointercancel', 'keyup', 'contextmenu', 'blur']) {
+  addEventListener(name, () => {
+    const before = presses;
+    // The click follows these events.
+    setTimeout(() => {
+      if (presses !== before) return;
+      isPressed = false;
+      for (const go of waiting.splice(0)) go();
+    });
+  });
+}
+const released = () => new Promise((go) => (isPressed ? waiting.push(go) : go()));
+
 /* Live lists */
 const live = one('[data-live]');
 const says = document.createElement('p');
@@ -37,6 +61,9 @@ async function refreshList() {
   const page = new DOMParser().parseFromString(await response.text(), 'text/html');
   const fresh = one('[data-live]', page);
   if (!fresh || !target) return;
+  target.setAttribute('aria-busy', 'true');
+  await released();
+  target.removeAttribute('aria-busy');
   // A selection or a focused element must survive.
   const focused = target.contains(document.activeElement) ? document.activeElement : null;
   const row = focused?.closest('[data-row]');
@@ -73,16 +100,13 @@ if (live && window.EventSource) {
   addEventListener('scroll', () => isLate && scrollY <= 300 && update(), { passive: true });
   const open = () => {
     source = new EventSource('/events');
-    source.addEventListener('changed', update);
+    // A stream that opens, for the first time or again, does not report the changes before.
+    for (const name of ['open', 'changed']) source.addEventListener(name, update);
   };
   // Hidden pages have no stream: browsers open at most six connections to a server.
-  const show = () => {
-    open();
-    update();
-  };
-  document.addEventListener('visibilitychange', () => (document.hidden ? source?.close() : show()));
+  document.addEventListener('visibilitychange', () => (document.hidden ? source?.close() : open()));
   addEventListener('pagehide', () => source?.close());
-  addEventListener('pageshow', (event) => event.persisted && show());
+  addEventListener('pageshow', (event) => event.persisted && open());
   if (!document.hidden) open();
 }
 
