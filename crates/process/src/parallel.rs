@@ -25,15 +25,14 @@ pub fn in_parallel<T: Sync, R: Send>(items: &[T], work: impl Fn(&T) -> R + Sync)
     // of a reload of 2,000 pages.
     let taken = (items.len() / (threads * MIN_PARTS)).max(1);
     let next = AtomicUsize::new(0);
-    let done: Vec<(usize, R)> = std::thread::scope(|scope| {
+    let mut parts: Vec<(usize, Vec<R>)> = std::thread::scope(|scope| {
         let run = || {
             panics::capture(|| {
-                let mut done = Vec::new();
+                let mut parts = Vec::new();
                 loop {
                     let first = next.fetch_add(taken, Ordering::Relaxed);
-                    let Some(rest) = items.get(first..) else { return done };
-                    let numbered = rest.iter().take(taken).zip(first..);
-                    done.extend(numbered.map(|(item, at)| (at, work(item))));
+                    let Some(rest) = items.get(first..).filter(|rest| !rest.is_empty()) else { return parts };
+                    parts.push((first, rest.iter().take(taken).map(&work).collect()));
                 }
             })
         };
@@ -41,13 +40,14 @@ pub fn in_parallel<T: Sync, R: Send>(items: &[T], work: impl Fn(&T) -> R + Sync)
         let others: Vec<_> = (1..threads).filter_map(spawn).collect();
         let mut all = vec![run()];
         all.extend(others.into_iter().filter_map(|other| other.join().ok()));
-        all.into_iter().flat_map(|done| done.unwrap_or_else(|panic| panics::resume(panic))).collect()
+        all.into_iter().flat_map(|parts| parts.unwrap_or_else(|panic| panics::resume(panic))).collect()
     });
-    let mut results: Vec<Option<R>> = items.iter().map(|_| None).collect();
-    for (at, result) in done {
-        results[at] = Some(result);
+    parts.sort_unstable_by_key(|(first, _)| *first);
+    let mut results = Vec::with_capacity(items.len());
+    for (_, mut part) in parts {
+        results.append(&mut part);
     }
-    results.into_iter().flatten().collect()
+    results
 }
 
 #[cfg(test)]

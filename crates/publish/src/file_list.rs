@@ -2,7 +2,7 @@
 //! modes and symbolic links.
 
 use std::collections::BTreeMap;
-use std::ffi::OsStr;
+use std::ffi::{OsStr, OsString};
 use std::fs::{DirEntry, File, Metadata};
 use std::io::{self, ErrorKind, Read as _};
 use std::os::unix::fs::MetadataExt as _;
@@ -19,6 +19,7 @@ use crate::publication::{
 };
 use frontdesk_fault::Fault;
 use frontdesk_forms::text::visible;
+use frontdesk_process::parallel::in_parallel;
 
 /// Maximum size of a published file in bytes. Larger files belong on a download server.
 pub const MAX_FILE_BYTES: u64 = 512 << 20;
@@ -29,6 +30,10 @@ const MAX_LINKED: usize = 100_000;
 
 /// Maximum size of a configuration whose access rules are read, in bytes.
 const MAX_RULES_BYTES: u64 = 1 << 20;
+
+/// Minimum number of entries in a folder for examining them on all cores. Starting a thread takes as long as
+/// examining about 50 entries.
+const MIN_PARALLEL: usize = 256;
 
 /// Maximum number of folders in the path of a file, counted from a served folder.
 const MAX_DEPTH: usize = 100;
@@ -287,6 +292,27 @@ struct Folder {
     is_linked: bool,
 }
 
+/// An entry of a folder with its metadata.
+struct Entry {
+    at: PathBuf,
+    is_link: bool,
+    /// The metadata of the file or folder to which a symbolic link leads.
+    metadata: io::Result<Metadata>,
+    /// Why the name excludes the entry; `None` if it does not, or is not UTF-8.
+    by_name: Option<ExclusionReason>,
+}
+
+impl Entry {
+    fn examine(entry: &DirEntry, name: &OsStr, siblings: Siblings) -> Self {
+        let is_link = entry.file_type().is_ok_and(|kind| kind.is_symlink());
+        let at = entry.path();
+        let metadata = if is_link { at.metadata() } else { entry.metadata() };
+        let is_folder = metadata.as_ref().is_ok_and(Metadata::is_dir);
+        let by_name = name.to_str().and_then(|name| exclusion_by_name(name, is_folder, siblings));
+        Self { at, is_link, metadata, by_name }
+    }
+}
+
 /// A listing in progress: the files found so far, and the folders that are still to be read.
 struct FolderListing<'l, 'a, 'p> {
     served: &'l mut ServedFolders<'a>,
@@ -328,13 +354,21 @@ impl FolderListing<'_, '_, '_> {
             self.folders.clear();
             return Ok(());
         }
-        let names: Vec<_> = entries.iter().map(DirEntry::file_name).collect();
-        let siblings = Siblings::from_names(names.iter().filter_map(|name| name.to_str()));
-        for (entry, name) in entries.iter().zip(&names) {
+        let mut listed: Vec<_> = entries.into_iter().map(|entry| (entry.file_name(), entry)).collect();
+        // The file system lists names in any order. These few bytes are sorted faster than the found files.
+        listed.sort_unstable_by(|(a, _), (b, _)| a.cmp(b));
+        let siblings = Siblings::from_names(listed.iter().filter_map(|(name, _)| name.to_str()));
+        let examine = |(name, entry): &(OsString, DirEntry)| Entry::examine(entry, name, siblings);
+        let examined = if listed.len() < MIN_PARALLEL {
+            listed.iter().map(examine).collect()
+        } else {
+            in_parallel(&listed, examine)
+        };
+        for (entry, (name, _)) in examined.into_iter().zip(&listed) {
             let place = [&self.place, &folder.name, &*name.to_string_lossy()].concat();
             self.report_access_rule(folder, real, &name.to_string_lossy(), &place);
             let result = match name.to_str() {
-                Some(name) => self.read_entry(folder, real, entry, name, &place, siblings),
+                Some(name) => self.read_entry(folder, entry, name, &place),
                 None => Err(Fault::error(place, None, "its name is not valid UTF-8")
                     .hint("rename the file or folder")),
             };
@@ -347,23 +381,13 @@ impl FolderListing<'_, '_, '_> {
     /// site's folder or the build. Returns the fault of an entry that cannot be published, such as a broken
     /// link, or a file above [`MAX_FILE_BYTES`]. Ignores files in an excluded folder that `site.publish` does
     /// not list; sets [`ServedFolders::has_changed`] for an entry that has been removed.
-    fn read_entry(
-        &mut self,
-        folder: &Folder,
-        real: &Path,
-        entry: &DirEntry,
-        name: &str,
-        place: &str,
-        siblings: Siblings,
-    ) -> Result<(), Fault> {
-        let is_link = entry.file_type().is_ok_and(|kind| kind.is_symlink());
-        let at = entry.path();
-        let metadata = if is_link { at.metadata() } else { entry.metadata() };
+    fn read_entry(&mut self, folder: &Folder, entry: Entry, name: &str, place: &str) -> Result<(), Fault> {
+        let Entry { at, is_link, metadata, by_name } = entry;
         let is_folder = metadata.as_ref().is_ok_and(Metadata::is_dir);
         let place = if is_folder { [place, "/"].concat() } else { place.to_owned() };
         let is_listed = self.publication.lists(&place);
         if let Ok(file) = &metadata
-            && let Some(why) = self.served.private.find(&real.join(name), file).filter(|_| !is_link)
+            && let Some(why) = self.served.private.find(&at, file).filter(|_| !is_link)
         {
             self.exclude(place, ExclusionReason::Private(why.to_owned()));
             return Ok(());
@@ -372,7 +396,7 @@ impl FolderListing<'_, '_, '_> {
             return Ok(());
         }
         let by_structure = || is_folder.then(|| exclusion_by_structure(&at)).flatten();
-        let by_name = exclusion_by_name(name, is_folder, siblings).or_else(by_structure);
+        let by_name = by_name.or_else(by_structure);
         // `site.publish` has no effect if the reason is final.
         if let Some(reason) = by_name.clone().filter(|reason| !is_listed || reason.is_final()) {
             // Record an inbox as an inbox, not as a database: `site.publish` can publish other databases, but
