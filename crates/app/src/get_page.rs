@@ -404,12 +404,8 @@ mod tests {
             file.compress();
             Arc::new(file)
         };
-        let page = Page {
-            html: file("text/html; charset=utf-8"),
-            markdown: file("text/markdown; charset=utf-8"),
-            path: "/".into(),
-            twin: "/index.md".into(),
-        };
+        let (html, markdown) = (file("text/html; charset=utf-8"), file("text/markdown; charset=utf-8"));
+        let page = Page::new(html, markdown, "/".into(), "/index.md".into());
         for accept in ["text/html", "text/markdown"] {
             for encoding in [Encoding::Identity, Encoding::Gzip, Encoding::Brotli, Encoding::Zstd] {
                 let mut headers = HeaderMap::new();

@@ -90,7 +90,10 @@ pub fn describe(site: &Site, policy: &HeaderValue) -> io::Result<Description> {
     let recorder = Recorder { site, policy };
     let mut urls: Vec<(String, UrlResponses)> = site
         .entries()
-        .map(|(path, entry)| Ok((path.to_owned(), recorder.describe_url(path, Some(entry))?)))
+        .map(|(path, entry)| {
+            let responses = recorder.describe_url(&path, Some(entry))?;
+            Ok((path.into_owned(), responses))
+        })
         .collect::<io::Result<_>>()?;
     urls.sort_unstable_by(|(a, _), (b, _)| a.cmp(b));
     // No page has this path, because paths have no empty segments.
@@ -208,15 +211,11 @@ mod tests {
 
     #[test]
     fn a_page_is_described_in_each_representation_and_encoding() {
-        let page = Page {
-            html: file("text/html; charset=utf-8"),
-            markdown: file("text/markdown; charset=utf-8"),
-            path: "/".into(),
-            twin: "/index.md".into(),
-        };
+        let (html, markdown) = (file("text/html; charset=utf-8"), file("text/markdown; charset=utf-8"));
+        let page = Page::new(html, markdown, "/".into(), "/index.md".into());
         let options = PagesOptions { base_url: "https://www.example.com".into(), ..PagesOptions::default() };
         let mut site = Site::new(&options, page.clone());
-        site.insert_page("/", page, None);
+        site.insert_page("/", page);
         let description = describe(&site, &HeaderValue::from_static("default-src 'none'")).unwrap();
         let paths: Vec<&str> = description.urls.iter().map(|(path, _)| path.as_str()).collect();
         assert_eq!(paths, ["/", "/index.html", "/index.html.md", "/index.md"]);

@@ -25,7 +25,7 @@ use super::rendered_pages::{LaidOutPage, PageFiles};
 use super::resources::check_robots_txt;
 use super::search::{self, SearchCache, SearchDocument};
 use super::site::Site;
-use super::site_assembly::compose_site;
+use super::site_assembly::{SummaryCache, compose_site};
 use super::site_context::{SiteContext, SiteData};
 use super::site_files::{FileCache, SiteFiles};
 use super::structure::{Structure, StructureInputs};
@@ -80,6 +80,7 @@ pub struct LoadCache {
     shared: Memo<(Arc<SiteData>, ByPointer<CompiledTheme>), Arc<SiteContext>>,
     pages: PageFiles,
     links: LinkChecker,
+    summaries: SummaryCache,
 }
 
 /// The place of a fault that concerns all files of the site or the build, not a single file.
@@ -241,7 +242,8 @@ impl LoadCache {
         let (pages, answers) = self.lay_out(&structure, &theme, !indexes.is_empty(), &mut faults);
         let is_valid = sort_faults(&mut faults);
         let site = pages.filter(|_| is_valid).map(|pages| {
-            let mut site = compose_site(&structure, &pages, &self.bodies, &files.verbatim);
+            let (bodies, verbatim) = (&self.bodies, &files.verbatim);
+            let mut site = compose_site(&structure, &pages, bodies, verbatim, &mut self.summaries);
             site.form_pages = answers;
             let of_build = build.iter().flat_map(|build| &build.forms);
             let shown = pages.iter().flat_map(|page| &page.forms).chain(of_build).copied();

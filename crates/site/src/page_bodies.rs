@@ -100,6 +100,12 @@ impl Content {
         self.blocks.iter().filter_map(|(of, at)| Some((*of, html.get(at.clone())?))).collect()
     }
 
+    /// Whether both texts are those of `other` in memory, not only equal ones.
+    pub fn has_texts_of(&self, other: &Self) -> bool {
+        let is_same = |a: &Text, b: &Text| a.0.as_ptr_range() == b.0.as_ptr_range();
+        is_same(&self.html, &other.html) && is_same(&self.markdown, &other.markdown)
+    }
+
     /// Combines the text of this content with the other fields of `other`, which must have the same text.
     pub fn with_facts_of(&self, other: &Self) -> Self {
         Self { html: self.html.clone(), markdown: self.markdown.clone(), ..other.clone() }

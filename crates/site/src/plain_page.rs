@@ -1,8 +1,6 @@
 //! Pages for sites without the theme, such as the output of a site generator: the form that answers visitors
 //! without JavaScript, and the thank-you page. They have the built-in theme's stylesheet, but no navigation.
 
-use std::sync::Arc;
-
 use minijinja::context;
 use minijinja::value::Serde;
 
@@ -55,17 +53,11 @@ pub(super) fn insert_plain_pages(site: &mut Site, language: Option<&Language>, o
     let page = context! { title, head_title => title, description => text };
     let Ok(html) = render(page, language, options, &[]) else { return };
     if site.get(THANKS).is_none() && site.get(&twin_path(THANKS)).is_none() {
-        let page = Page {
-            html: Arc::new(File::new("text/html; charset=utf-8", Cache::Revalidate, html)),
-            markdown: Arc::new(File::new(
-                "text/markdown; charset=utf-8",
-                Cache::Revalidate,
-                format!("# {title}\n\n{text}\n"),
-            )),
-            path: THANKS.into(),
-            twin: twin_path(THANKS).into(),
-        };
-        site.insert_page(THANKS, page, None);
+        let markdown = format!("# {title}\n\n{text}\n");
+        let html = File::new("text/html; charset=utf-8", Cache::Revalidate, html);
+        let markdown = File::new("text/markdown; charset=utf-8", Cache::Revalidate, markdown);
+        let twin = twin_path(THANKS).into();
+        site.insert_page(THANKS, Page::new(html.into(), markdown.into(), THANKS.into(), twin));
     }
 }
 

@@ -369,12 +369,9 @@ pub(super) fn plain_not_found_page(rules: &RuleList<HeaderRule>) -> Page {
         file.headers.retain(|(name, _)| name != CONTENT_TYPE);
         Arc::new(file)
     };
-    Page {
-        html: file("text/html; charset=utf-8", html),
-        markdown: file("text/markdown; charset=utf-8", markdown),
-        path: "/404.html".into(),
-        twin: "/404.md".into(),
-    }
+    let (html, markdown) =
+        (file("text/html; charset=utf-8", html), file("text/markdown; charset=utf-8", markdown));
+    Page::new(html, markdown, "/404.html".into(), "/404.md".into())
 }
 
 /// The inputs of [`compose_page`] that are the same for all pages.
@@ -485,7 +482,7 @@ fn compose_page(
         author: metadata.author.clone(),
         ..PageSummary::default()
     });
-    let page = Page { html: Arc::new(html), markdown, path: path.into(), twin: twin.into() };
+    let page = Page::new(Arc::new(html), markdown, path.into(), twin.into());
     let (name, path) = (source.file.name.clone(), source.path.clone());
     PrebuiltPage { name, path, page, summary, metadata, twins, redirects }
 }
@@ -636,13 +633,12 @@ impl Prebuilt {
                 let entry = SiteEntry::File(markdown, Role::Twin(page.path.clone()));
                 // Remove the build's Markdown file at this path, if any, and serve `page.markdown` instead.
                 let is_own = self.files.remove(&twin).is_some();
-                if is_own || !site.entries.contains_key(twin.as_str()) {
+                if is_own || site.entry_at(&twin).is_none() {
                     site.entries.insert(twin.into(), entry);
                 }
             }
             for name in redirects {
-                let to = || SiteEntry::Redirect(Redirect::permanent(&*page.path));
-                site.entries.entry(name.into()).or_insert_with(to);
+                site.insert_if_free(&name, || SiteEntry::Redirect(Redirect::permanent(&*page.path)));
             }
             site.entries.insert(path.into(), SiteEntry::Page(page));
         }
@@ -653,7 +649,7 @@ impl Prebuilt {
         if self.mount != "/" {
             let to = || SiteEntry::Redirect(Redirect::permanent(encode(&self.mount)));
             for name in ["/", self.mount.trim_end_matches('/')] {
-                site.entries.entry(name.into()).or_insert_with(to);
+                site.insert_if_free(name, to);
             }
         }
         report_shadowed(&self.redirects, site, faults);

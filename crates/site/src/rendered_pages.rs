@@ -157,14 +157,18 @@ impl PageFiles {
                 // Take the text from the page, where it is a slice of the page's files, so that the other
                 // copy is freed. Take the facts from this load, because line numbers may have changed even if
                 // the text has not.
-                let content = page.content.with_facts_of(bodies.of(document));
-                // If several documents have this path, which is an error, only one of their pages is cached.
-                if let Some((inputs, _)) = self.by_path.get_mut(&document.path)
-                    && inputs.index == *at
-                {
-                    inputs.content = content.clone();
+                let body = bodies.of(document);
+                if !body.has_texts_of(&page.content) {
+                    let content = page.content.with_facts_of(body);
+                    // If several documents have this path, which is an error, only one of their pages is
+                    // cached.
+                    if let Some((inputs, _)) = self.by_path.get_mut(&document.path)
+                        && inputs.index == *at
+                    {
+                        inputs.content = content.clone();
+                    }
+                    bodies.set(document, content);
                 }
-                bodies.set(document, content);
                 pages.push(page);
             }
             if needs_trimming {
@@ -245,11 +249,8 @@ fn lay_out_page(
     }
     let content = content.as_slices_of(&html.unencoded().bytes, &markdown.unencoded().bytes);
     spill.note_read(html.unencoded().bytes.len() + markdown.unencoded().bytes.len());
-    let page = Page {
-        html: Arc::new(html),
-        markdown: Arc::new(markdown),
-        path: path.into(),
-        twin: twin_path.into(),
-    };
+    let page = Page::new(Arc::new(html), Arc::new(markdown), path.into(), twin_path.into());
+    // Made here, so that a reload that reuses the page does not make them again.
+    let page = page.with_other_paths();
     Ok(Arc::new(LaidOutPage { page, anchors: Arc::new(anchors), view: view.clone(), forms, content, defect }))
 }

@@ -23,7 +23,7 @@ use crate::{
     in_parallel,
 };
 use frontdesk_forms::FormSet;
-use frontdesk_process::memo::Memo;
+use frontdesk_process::memo::{ByValue, Memo};
 
 pub use forms::page_forms;
 pub use options::ResourceOptions;
@@ -113,7 +113,7 @@ struct Resources {
 /// The inputs of all resources except `llms-full.txt`.
 #[derive(Debug, PartialEq)]
 struct Inputs {
-    pages: Arc<Vec<PageSummary>>,
+    pages: ByValue<Vec<PageSummary>>,
     languages: Vec<Language>,
     options: PagesOptions,
     resources: ResourceOptions,
@@ -126,7 +126,7 @@ impl ResourceCache {
     /// it. Reuses those of the last load, and its summaries of pages, if their inputs are the same.
     pub fn add_resources(&mut self, site: &mut Site, options: &PagesOptions, resources: &ResourceOptions) {
         let inputs = Inputs {
-            pages: site.pages.clone(),
+            pages: ByValue(site.pages.clone()),
             languages: site.languages.clone(),
             // Leave out the exact time, because no resource depends on it.
             options: PagesOptions { now: None, ..options.clone() },
@@ -135,7 +135,7 @@ impl ResourceCache {
         };
         let made = self.resources.get(inputs, |inputs| {
             let files = build_files(site, &inputs.options, resources);
-            Arc::new(Resources { pages: inputs.pages.clone(), files })
+            Arc::new(Resources { pages: inputs.pages.0.clone(), files })
         });
         let languages: Vec<usize> = (0..site.languages.len()).collect();
         let last = &self.full_texts;

@@ -247,11 +247,14 @@ impl SearchCache {
         chunks: &[Range<usize>],
         sizes: &mut HashMap<u64, usize>,
     ) -> (usize, usize) {
-        let mut text = String::new();
+        let entries =
+            |chunk: &Range<usize>| self.pages[chunk.clone()].iter().filter_map(|page| page.entry(level));
+        let length = chunks.iter().flat_map(entries).map(|entry| entry.len() + 1).sum();
+        let mut text = String::with_capacity(length);
         let mut ranges = Vec::with_capacity(chunks.len());
         for chunk in chunks {
             let start = text.len();
-            for entry in self.pages[chunk.clone()].iter().filter_map(|page| page.entry(level)) {
+            for entry in entries(chunk) {
                 text.push_str(entry);
                 text.push(',');
             }
@@ -291,20 +294,23 @@ fn reuse_pages(
     before: Vec<IndexedPage>,
     documents: &[SearchDocument<'_>],
 ) -> (Vec<Option<IndexedPage>>, Vec<IndexedPage>) {
+    let mut before: Vec<Option<IndexedPage>> = before.into_iter().map(Some).collect();
+    // Most documents are at the position that they had.
+    let at_position = |(number, document): (usize, &SearchDocument<'_>)| {
+        before.get_mut(number)?.take_if(|page| page.path == *document.path)
+    };
+    let mut pages: Vec<Option<IndexedPage>> = documents.iter().enumerate().map(at_position).collect();
     let mut known: HashMap<String, IndexedPage> = HashMap::default();
     let mut gone = Vec::new();
-    for page in before {
+    for page in before.into_iter().flatten() {
         gone.extend(known.insert(page.path.clone(), page));
     }
-    let find = |document: &SearchDocument<'_>| {
-        let page = known.remove(&*document.path)?;
-        if page.has_inputs_of(document) {
-            return Some(page);
+    for (page, document) in pages.iter_mut().zip(documents) {
+        if page.is_none() {
+            *page = known.remove(&*document.path);
         }
-        gone.push(page);
-        None
-    };
-    let pages = documents.iter().map(find).collect();
+        gone.extend(page.take_if(|page| !page.has_inputs_of(document)));
+    }
     gone.extend(known.into_values());
     (pages, gone)
 }

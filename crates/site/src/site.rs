@@ -30,6 +30,10 @@ use frontdesk_process::parallel::in_parallel;
 use frontdesk_process::progress;
 use frontdesk_process::spill::BLOCK;
 
+mod other_paths;
+
+use other_paths::OtherPaths;
+
 /// A page as HTML and as Markdown.
 #[derive(Debug, Clone)]
 pub struct Page {
@@ -39,6 +43,8 @@ pub struct Page {
     pub path: Arc<str>,
     /// The percent-encoded path of the Markdown twin.
     pub twin: Arc<str>,
+    /// The entries at the page's other paths. `None` if the site stores these entries itself, or has none.
+    others: Option<Arc<OtherPaths>>,
 }
 
 /// The purpose of a file that has only one representation.
@@ -114,6 +120,7 @@ pub struct PageSummary {
 /// The pages, files, redirects and rules of a site, ready to answer GET and HEAD requests.
 #[derive(Debug, Clone)]
 pub struct Site {
+    /// The entries by their decoded paths, without those of [`OtherPaths`].
     pub(super) entries: HashMap<Box<str>, SiteEntry>,
     /// The listed pages in reading order.
     pub pages: Arc<Vec<PageSummary>>,
@@ -195,8 +202,7 @@ impl Site {
 
     /// The entry at a decoded path, or else at the same path in the other normalization form of Unicode.
     pub fn get(&self, path: &str) -> Option<&SiteEntry> {
-        let find = |path: &str| self.entries.get(path);
-        find(path).or_else(|| find(&path::other_form(path)?))
+        self.entry_at(path).or_else(|| self.entry_at(&path::other_form(path)?))
     }
 
     /// The HTML of a confirmation page; `None` if the site has no confirmation pages.
@@ -259,6 +265,7 @@ impl Site {
         let rules = RuleList::new(rules);
         let (mut circular, mut replaced) = (BTreeMap::new(), Vec::new());
         let mut insert = |site: &mut Self, path: String, line, entry| {
+            site.keep_other_paths(&path);
             let before = site.entries.insert(path.as_str().into(), entry);
             replaced.push((path, line, before));
         };
@@ -282,7 +289,7 @@ impl Site {
             Some((path.to_owned(), forced.candidates(path).find_map(apply)?))
         };
         if !forced.all().is_empty() {
-            let mut matching: Vec<_> = self.entries.keys().filter_map(|path| replacement(path)).collect();
+            let mut matching: Vec<_> = self.entries().filter_map(|(path, _)| replacement(&path)).collect();
             matching.sort_by(|(a, _), (b, _)| a.cmp(b));
             for (path, (line, entry)) in matching {
                 insert(self, path, line, entry);
@@ -399,11 +406,6 @@ impl Site {
         }
     }
 
-    /// All entries by their decoded paths, in arbitrary order.
-    pub fn entries(&self) -> impl Iterator<Item = (&str, &SiteEntry)> {
-        self.entries.iter().map(|(path, entry)| (&**path, entry))
-    }
-
     /// Total size in bytes of the unencoded bodies of [`Self::files`]. Counts an asset once, although it has
     /// two names. A file that is served from the disk counts as 0, as does `llms-full.txt`, which shares the
     /// bodies of pages.
@@ -422,24 +424,11 @@ impl Site {
         }
     }
 
-    /// Inserts a page and its twin, which replace entries at their paths, and, at paths that are not in use,
-    /// further entries for its Markdown and redirects to the page. Counts the page. With a summary, the page
-    /// is listed in `llms.txt`, sitemaps and the feed.
-    pub fn insert_page(&mut self, decoded: &str, page: Page, summary: Option<PageSummary>) {
+    /// Inserts an unlisted page, which replaces an entry at its path, and counts it. The site then serves the
+    /// page's Markdown, and redirects to the page, at the page's [`OtherPaths`].
+    pub fn insert_page(&mut self, decoded: &str, page: Page) {
         self.page_count += 1;
-        self.list_page(summary);
-        let [twin, others @ ..] = path::markdown_paths(decoded);
-        self.entries
-            .insert(twin.into(), SiteEntry::File(page.markdown.clone(), Role::Twin(page.path.clone())));
-        for name in others {
-            let file = || SiteEntry::File(page.markdown.clone(), Role::Twin(page.path.clone()));
-            self.entries.entry(name.into()).or_insert_with(file);
-        }
-        for name in path::redirect_paths(decoded) {
-            let to = || SiteEntry::Redirect(Redirect::permanent(&*page.path));
-            self.entries.entry(name.into()).or_insert_with(to);
-        }
-        self.entries.insert(decoded.into(), SiteEntry::Page(page));
+        self.entries.insert(decoded.into(), SiteEntry::Page(page.with_other_paths()));
     }
 
     /// Lists a page in `llms.txt`, sitemaps and the feed. Does nothing if `summary` is `None`.
@@ -450,8 +439,10 @@ impl Site {
     /// Inserts a resource, unless there is an entry at the path, such as a file of the operator. The build's
     /// rules for headers apply to it.
     pub fn insert_resource(&mut self, path: &str, file: impl Into<Arc<File>>) {
-        let file = || at_path(file.into(), &self.header_rules, path);
-        self.entries.entry(path.into()).or_insert_with(|| SiteEntry::File(file(), Role::Resource));
+        if self.entry_at(path).is_none() {
+            let file = at_path(file.into(), &self.header_rules, path);
+            self.entries.insert(path.into(), SiteEntry::File(file, Role::Resource));
+        }
     }
 
     /// Reuses the files of an earlier site that have the same path, headers and content, and with them their
@@ -465,6 +456,7 @@ impl Site {
         let take_both = |new: &mut Page, old: &Page| {
             take(&mut new.html, &old.html);
             take(&mut new.markdown, &old.markdown);
+            new.update_other_paths();
         };
         take_both(&mut self.not_found, &earlier.not_found);
         for (folder, new) in &mut self.folder_not_found {
@@ -620,13 +612,15 @@ impl Site {
                 file.clone_from(strong);
             }
         };
-        let folders = site.folder_not_found.iter_mut().map(|(_, page)| page);
-        for page in folders.chain([&mut site.not_found]) {
+        let replace_both = |page: &mut Page| {
             [&mut page.html, &mut page.markdown].into_iter().for_each(replace);
-        }
+            page.update_other_paths();
+        };
+        site.folder_not_found.iter_mut().for_each(|(_, page)| replace_both(page));
+        replace_both(&mut site.not_found);
         for entry in site.entries.values_mut().chain(site.rewrite_headers.entries_mut()) {
             match entry {
-                SiteEntry::Page(page) => [&mut page.html, &mut page.markdown].into_iter().for_each(replace),
+                SiteEntry::Page(page) => replace_both(page),
                 SiteEntry::File(file, _) => replace(file),
                 SiteEntry::Redirect(_) | SiteEntry::Gone => {}
             }

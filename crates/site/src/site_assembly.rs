@@ -2,6 +2,7 @@
 
 use std::sync::Arc;
 
+use blake3::Hash;
 use http::HeaderValue;
 use http::header::CONTENT_SECURITY_POLICY;
 
@@ -20,16 +21,31 @@ use super::site::{FEED_LENGTH, Page, PageSummary, Redirect, Role, Site, SiteEntr
 use super::site_files::Asset;
 use super::structure::{Structure, StructureInputs};
 use super::translations::LanguageLink;
+use frontdesk_process::memo::{ByPointer, Memo};
 use frontdesk_publish::media_type::{encoded_media_type, folder_of, loader_folders, media_type_of};
+
+/// The summaries of the last load's pages, with their inputs.
+pub(super) type SummaryCache = Memo<SummaryInputs, Arc<Vec<PageSummary>>>;
+
+/// The inputs of the summaries of all pages.
+#[derive(Debug, PartialEq)]
+pub(super) struct SummaryInputs {
+    structure: ByPointer<Structure>,
+    /// The hash of the `robots.txt` in `static/`, if there is one.
+    robots: Option<Hash>,
+    /// The bodies of the posts in the feeds.
+    feed: Vec<Content>,
+}
 
 /// Composes the site, without a build's files and generated resources. `pages` are in the order of
 /// [`Structure::all`]. `verbatim` are the files in `static/`, by their names relative to that folder. Pages
 /// that the `robots.txt` among them forbids to all crawlers are in no list for programs.
 pub(super) fn compose_site(
-    structure: &Structure,
+    structure: &Arc<Structure>,
     pages: &[Arc<LaidOutPage>],
     bodies: &Bodies,
     verbatim: &[(String, Blob)],
+    summaries: &mut SummaryCache,
 ) -> Site {
     let StructureInputs { options, languages, sources, .. } = &*structure.inputs;
     let documents = structure.documents();
@@ -38,29 +54,57 @@ pub(super) fn compose_site(
     (site.scheduled, site.drafts) = (sources.scheduled.clone(), sources.drafts.clone());
     site.expired.clone_from(&sources.expired);
     site.languages.clone_from(languages);
-    site.entries.reserve(8 * pages.len() + verbatim.len() + 2 * structure.assets.len());
+    site.entries.reserve(pages.len() + verbatim.len() + 2 * structure.assets.len());
     insert_variants(
         &mut site,
         structure.assets.iter().filter_map(|asset| {
             Some((asset, structure.catalog.images.get(&asset.path)?.variants.as_slice()))
         }),
     );
-    let robots = verbatim.iter().find(|(name, _)| name == "robots.txt");
-    let robots = robots.map(|(_, blob)| RobotsRules::parse(&blob.bytes)).unwrap_or_default();
     insert_files(&mut site, verbatim, &structure.assets);
-    let mut posts = vec![0; languages.len()];
     for (document, page) in documents.iter().zip(pages) {
-        let translations = translation_paths(&page.view.translations, languages);
-        let (body, posts) = (bodies.of(document), &mut posts[document.language]);
-        let summary = if robots.forbids(&document.path) {
-            None
-        } else {
-            summarize(document, body, options, translations, posts)
-        };
-        site.insert_page(&document.path, page.page.clone(), summary);
+        site.insert_page(&document.path, page.page.clone());
     }
+    site.pages = summarize_all(structure, pages, bodies, verbatim, summaries);
     insert_aliases(&mut site, documents);
     site
+}
+
+/// The summaries of the listed pages, in the order of `pages`. Those of the last load, if their inputs are
+/// the same.
+fn summarize_all(
+    structure: &Arc<Structure>,
+    pages: &[Arc<LaidOutPage>],
+    bodies: &Bodies,
+    verbatim: &[(String, Blob)],
+    summaries: &mut SummaryCache,
+) -> Arc<Vec<PageSummary>> {
+    let StructureInputs { options, languages, .. } = &*structure.inputs;
+    let robots = verbatim.iter().find(|(name, _)| name == "robots.txt").map(|(_, blob)| blob);
+    let rules = robots.map(|blob| RobotsRules::parse(&blob.bytes)).unwrap_or_default();
+    let is_listed = |document: &Document| {
+        !document.front_matter.unlisted && document.unpublished.is_none() && !rules.forbids(&document.path)
+    };
+    let mut posts = vec![0; languages.len()];
+    let mut is_in_feed = |document: &Document| {
+        posts[document.language] += usize::from(document.kind == PageKind::Post);
+        document.kind == PageKind::Post && posts[document.language] <= FEED_LENGTH
+    };
+    let listed = structure.documents().iter().zip(pages).filter(|(document, _)| is_listed(document));
+    let listed: Vec<_> = listed.map(|(document, page)| (document, page, is_in_feed(document))).collect();
+    let feed = listed.iter().filter(|(.., is_in_feed)| *is_in_feed);
+    let inputs = SummaryInputs {
+        structure: ByPointer(structure.clone()),
+        robots: robots.map(|blob| blob.hash),
+        feed: feed.map(|(document, ..)| bodies.of(document).clone()).collect(),
+    };
+    summaries.get(inputs, |_| {
+        let summarize = |(document, page, is_in_feed): &(&Document, &Arc<LaidOutPage>, bool)| {
+            let feed_html = if *is_in_feed { feed_html(document, bodies, options) } else { String::new() };
+            summarize(document, translation_paths(&page.view.translations, languages), feed_html)
+        };
+        Arc::new(listed.iter().map(summarize).collect())
+    })
 }
 
 /// The content security policy of a drawing (SVG): its own styles, which programs that draw diagrams write
@@ -115,8 +159,7 @@ fn insert_files(site: &mut Site, verbatim: &[(String, Blob)], assets: &[Asset]) 
 fn insert_aliases(site: &mut Site, documents: &[Document]) {
     let mut insert = |document: &Document, alias: &str| {
         for name in [alias.trim_end_matches('/'), alias] {
-            let to = || SiteEntry::Redirect(Redirect::permanent(encode(&document.path)));
-            site.entries.entry(name.into()).or_insert_with(to);
+            site.insert_if_free(name, || SiteEntry::Redirect(Redirect::permanent(encode(&document.path))));
         }
     };
     let aliases = documents
@@ -149,24 +192,17 @@ fn translation_paths(links: &[LanguageLink], languages: &[Language]) -> Vec<(usi
     links.iter().filter_map(|link| Some((index(link)?, link.path.clone()))).collect()
 }
 
-/// A page's summary, or `None` for an unlisted or unpublished page. Increments `posts`, the number of listed
-/// posts so far in the page's language, for a listed post. The first [`FEED_LENGTH`] posts get `feed_html`.
-fn summarize(
-    document: &Document,
-    content: &Content,
-    options: &PagesOptions,
-    translations: Vec<(usize, String)>,
-    posts: &mut usize,
-) -> Option<PageSummary> {
-    let matter = &document.front_matter;
-    let is_post = document.kind == PageKind::Post;
-    let is_listed = !matter.unlisted && document.unpublished.is_none();
-    *posts += usize::from(is_post && is_listed);
-    let is_fed = is_post && *posts <= FEED_LENGTH;
+/// The body of a post, with absolute links.
+fn feed_html(document: &Document, bodies: &Bodies, options: &PagesOptions) -> String {
     let base = &options.base_url;
     let url = format!("{base}{}", encode(&document.path));
-    let absolute = |link: &str, _| markdown_twin::make_absolute(link, base, &url);
-    is_listed.then(|| PageSummary {
+    rewrite_links(&bodies.of(document).html, |link, _| markdown_twin::make_absolute(link, base, &url))
+}
+
+/// The summary of a listed page.
+fn summarize(document: &Document, translations: Vec<(usize, String)>, feed_html: String) -> PageSummary {
+    let matter = &document.front_matter;
+    PageSummary {
         path: encode(&document.path).into_owned(),
         twin: encode(&path::twin_path(&document.path)).into_owned(),
         title: matter.title.clone(),
@@ -176,10 +212,10 @@ fn summarize(
         updated: document.updated,
         author: matter.author.clone(),
         tags: matter.tags.clone(),
-        is_post,
+        is_post: document.kind == PageKind::Post,
         is_generated: document.file.is_empty(),
         language: document.language,
         translations,
-        feed_html: if is_fed { rewrite_links(&content.html, absolute) } else { String::new() },
-    })
+        feed_html,
+    }
 }

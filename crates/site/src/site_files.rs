@@ -331,6 +331,7 @@ impl<'a> FileReader<'a> {
             read_file(file, purpose(file), self.before.get(&file.path_in_site), spill)
         });
         let mut files = Vec::with_capacity(found.len());
+        self.known.0.reserve(found.len());
         for (file, content) in found.into_iter().zip(read) {
             let Ok((mut content, text)) = content?.map_err(|fault| faults.push(fault)) else { continue };
             if let FileContent::Blob(Blob { disk: Some(file), .. }, _) = &content {

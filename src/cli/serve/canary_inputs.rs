@@ -43,7 +43,7 @@ fn site_content(config: &Config, site: &Site) -> SiteContent {
                 .pages
                 .push(SitePage { path: page.path.to_string(), html: page.html.unencoded().bytes.clone() }),
             SiteEntry::File(file, _) if file.media_type.contains("javascript") => {
-                let path = frontdesk_site::path::encode(path).into_owned();
+                let path = frontdesk_site::path::encode(&path).into_owned();
                 content.scripts.push((path, file.unencoded().bytes.clone()));
             }
             _ => {}

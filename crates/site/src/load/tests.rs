@@ -1,5 +1,6 @@
 //! Tests that a reload with a cache gives the same site as a load without one, after any edits.
 
+use std::borrow::Cow;
 use std::collections::BTreeMap;
 use std::fs::{self, File as Disk};
 use std::os::unix::fs::MetadataExt as _;
@@ -302,7 +303,7 @@ fn word(name: &str, text: &str) -> WordOverride {
 }
 
 /// All responses and page summaries of a site, in a comparable form.
-fn state(site: &Site) -> (BTreeMap<&str, String>, String, String) {
+fn state(site: &Site) -> (BTreeMap<Cow<'_, str>, String>, String, String) {
     let file = |file: &File| {
         let text = String::from_utf8_lossy(&file.unencoded().bytes);
         let File { media_type, cache, link, headers, .. } = file;
@@ -310,14 +311,14 @@ fn state(site: &Site) -> (BTreeMap<&str, String>, String, String) {
     };
     let page =
         |page: &Page| format!("{} {} {} {}", page.path, page.twin, file(&page.html), file(&page.markdown));
-    let entries = site.entries.iter().map(|(path, entry)| {
+    let entries = site.entries().map(|(path, entry)| {
         let entry = match entry {
             SiteEntry::Page(both) => page(both),
             SiteEntry::File(one, role) => format!("{role:?} {}", file(one)),
             SiteEntry::Redirect(to) => format!("{to:?}"),
             SiteEntry::Gone => "gone".to_owned(),
         };
-        (&**path, entry)
+        (path, entry)
     });
     let missing = site.folder_not_found.iter().map(|(folder, missing)| format!("{folder} {}", page(missing)));
     let missing = page(&site.not_found) + &missing.collect::<String>();

@@ -42,9 +42,9 @@ pub(super) fn redirect_written_names(site: &mut Site, mount: &str, decoded: &[(S
             let ends = written.strip_suffix(end).zip(decoded.strip_suffix(end));
             let Some((written, decoded)) = ends else { continue };
             let path = format!("{mount}{decoded}");
-            if site.entries.contains_key(path.as_str()) {
+            if site.entry_at(&path).is_some() {
                 let to = || SiteEntry::Redirect(Redirect::permanent(encode(&path)));
-                site.entries.entry(format!("{mount}{written}").into()).or_insert_with(to);
+                site.insert_if_free(&format!("{mount}{written}"), to);
             }
         }
     }

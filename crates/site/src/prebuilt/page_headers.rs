@@ -80,11 +80,10 @@ fn variant(entry: &SiteEntry, target: &str, rules: &RuleList<HeaderRule>, path: 
         Arc::new(new)
     };
     match entry {
-        SiteEntry::Page(page) => SiteEntry::Page(Page {
-            html: file(&page.html, &HTML_TYPES),
-            markdown: file(&page.markdown, &["text/markdown"]),
-            ..page.clone()
-        }),
+        SiteEntry::Page(page) => {
+            let (html, markdown) = (file(&page.html, &HTML_TYPES), file(&page.markdown, &["text/markdown"]));
+            SiteEntry::Page(Page::new(html, markdown, page.path.clone(), page.twin.clone()))
+        }
         SiteEntry::File(content, role) => SiteEntry::File(file(content, &[]), role.clone()),
         other => other.clone(),
     }

@@ -18,7 +18,7 @@ static GO: AtomicBool = AtomicBool::new(false);
 
 fn site(texts: &[&str]) -> Site {
     let missing = Arc::new(File::new(TEXT, Cache::Revalidate, "none"));
-    let page = Page { html: missing.clone(), markdown: missing, path: "/".into(), twin: "/".into() };
+    let page = Page::new(missing.clone(), missing, "/".into(), "/".into());
     let options = PagesOptions { base_url: "https://www.example.com".into(), ..PagesOptions::default() };
     let mut site = Site::new(&options, page);
     for (number, text) in texts.iter().enumerate() {

@@ -55,7 +55,7 @@ fn responses(site: &Site) -> BTreeMap<String, String> {
         SiteEntry::File(one, _) => file(one),
         other => format!("{other:?}"),
     };
-    site.entries().map(|(path, entry)| (path.to_owned(), describe(entry))).collect()
+    site.entries().map(|(path, entry)| (path.into_owned(), describe(entry))).collect()
 }
 
 /// The names and contents of the cached files.

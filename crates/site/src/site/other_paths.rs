@@ -1,0 +1,264 @@
+//! The other paths of a page: those of its Markdown, and those that redirect to it. A site finds them by the
+//! page's own entry, because entries for each of them would multiply the time of a reload and the memory.
+
+use std::borrow::Cow;
+use std::sync::Arc;
+
+use super::{File, Page, Redirect, Role, Site, SiteEntry, path};
+
+/// The entries at the [`path::markdown_paths`] and [`path::redirect_paths`] of a page. They apply where the
+/// site has no other entry.
+#[derive(Debug)]
+pub(super) struct OtherPaths {
+    markdown: SiteEntry,
+    redirect: SiteEntry,
+}
+
+impl OtherPaths {
+    fn of(page: &Page) -> Arc<Self> {
+        Arc::new(Self {
+            markdown: SiteEntry::File(page.markdown.clone(), Role::Twin(page.path.clone())),
+            redirect: SiteEntry::Redirect(Redirect::permanent(&*page.path)),
+        })
+    }
+
+    /// The decoded paths of the page at a decoded path, each with what is there. A path may occur twice.
+    fn iter<'a>(&'a self, page: &str) -> impl Iterator<Item = (String, &'a SiteEntry)> + use<'a> {
+        let markdown = path::markdown_paths(page).into_iter().map(|path| (path, &self.markdown));
+        markdown.chain(path::redirect_paths(page).into_iter().map(|path| (path, &self.redirect)))
+    }
+}
+
+impl Page {
+    /// A page at `path`, whose Markdown is at `twin`. Both are percent-encoded.
+    pub fn new(html: Arc<File>, markdown: Arc<File>, path: Arc<str>, twin: Arc<str>) -> Self {
+        Self { html, markdown, path, twin, others: None }
+    }
+
+    /// The page with [`OtherPaths`]. Keeps those that it has.
+    #[must_use]
+    pub(crate) fn with_other_paths(mut self) -> Self {
+        self.others = Some(self.others.take().unwrap_or_else(|| OtherPaths::of(&self)));
+        self
+    }
+
+    /// Makes [`OtherPaths`] serve the Markdown of the page, after that was replaced. Does nothing for a page
+    /// without other paths.
+    pub(super) fn update_other_paths(&mut self) {
+        if let Some(OtherPaths { markdown: SiteEntry::File(file, _), .. }) = self.others.as_deref()
+            && !Arc::ptr_eq(file, &self.markdown)
+        {
+            self.others = Some(OtherPaths::of(self));
+        }
+    }
+}
+
+impl Site {
+    /// The entry at exactly this decoded path: its own, or else that of a page's [`OtherPaths`]. If it is
+    /// another path of several pages, the one of which it is the twin comes first.
+    pub(crate) fn entry_at(&self, path: &str) -> Option<&SiteEntry> {
+        self.entries.get(path).or_else(|| {
+            let others = |page: &str| match self.entries.get(page)? {
+                SiteEntry::Page(page) => page.others.as_deref(),
+                _ => None,
+            };
+            let (folder, name) = path.split_at(path.rfind('/')? + 1);
+            if let Some(others) = path.strip_suffix(".md").and_then(|stem| others(&[stem, "/"].concat())) {
+                return Some(&others.markdown);
+            }
+            let of_folder = match name {
+                "" => return None,
+                "index.md" | "index.html.md" => others(folder).map(|others| &others.markdown),
+                "index.html" => others(folder).map(|others| &others.redirect),
+                _ => None,
+            };
+            of_folder.or_else(|| Some(&others(&[path, "/"].concat())?.redirect))
+        })
+    }
+
+    /// Inserts an entry at a decoded path, unless the site has one there.
+    pub(crate) fn insert_if_free(&mut self, path: &str, entry: impl FnOnce() -> SiteEntry) {
+        if self.entry_at(path).is_none() {
+            self.entries.insert(path.into(), entry());
+        }
+    }
+
+    /// Gives the [`OtherPaths`] of the page at a decoded path entries of their own, so that they stay as they
+    /// are without the page. Does nothing if there is no page.
+    pub(super) fn keep_other_paths(&mut self, path: &str) {
+        let Some(SiteEntry::Page(Page { others: Some(others), .. })) = self.entries.get(path) else { return };
+        for (name, entry) in others.clone().iter(path) {
+            self.entries.entry(name.into()).or_insert_with(|| entry.clone());
+        }
+    }
+
+    /// All entries by their decoded paths, in arbitrary order.
+    pub fn entries(&self) -> impl Iterator<Item = (Cow<'_, str>, &SiteEntry)> {
+        let own = self.entries.iter().map(|(path, entry)| (Cow::Borrowed(&**path), entry));
+        own.chain(self.entries.iter().flat_map(|(path, entry)| self.entries_at_other_paths(path, entry)))
+    }
+
+    /// The entries at those [`OtherPaths`] of the page at a decoded path which lead to this page. None if
+    /// `entry` is no page.
+    fn entries_at_other_paths<'a>(
+        &'a self,
+        path: &str,
+        entry: &'a SiteEntry,
+    ) -> Vec<(Cow<'a, str>, &'a SiteEntry)> {
+        let SiteEntry::Page(Page { others: Some(others), .. }) = entry else { return Vec::new() };
+        let leads_here =
+            |name: &str, entry| self.entry_at(name).is_some_and(|found| std::ptr::eq(found, entry));
+        let found = others.iter(path).filter(|(name, entry)| leads_here(name, *entry));
+        let mut found: Vec<_> = found.map(|(name, entry)| (Cow::Owned(name), entry)).collect();
+        found.dedup_by(|(a, _), (b, _)| a == b);
+        found
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::collections::BTreeMap;
+
+    use super::*;
+    use crate::file::Cache;
+    use crate::rules::RedirectRule;
+    use crate::{PagesOptions, path::encode};
+
+    fn page(path: &str) -> Page {
+        let file = |kind| Arc::new(File::new(kind, Cache::Revalidate, format!("{kind} of {path}")));
+        let twin = encode(&path::twin_path(path)).into();
+        Page::new(file("text/html"), file("text/markdown"), encode(path).into(), twin)
+    }
+
+    fn site(paths: &[&str]) -> Site {
+        let mut site = Site::new(&PagesOptions::default(), page("/404/"));
+        for path in paths {
+            site.insert_page(path, page(path));
+        }
+        site
+    }
+
+    /// What is at a path, in a word, with the page to which it belongs or leads.
+    fn describe(entry: Option<&SiteEntry>) -> String {
+        match entry {
+            Some(SiteEntry::Page(page)) => format!("page {}", page.path),
+            Some(SiteEntry::File(_, Role::Twin(page))) => format!("Markdown {page}"),
+            Some(SiteEntry::File(..)) => "file".to_owned(),
+            Some(SiteEntry::Redirect(redirect)) => format!("to {}", redirect.to),
+            Some(SiteEntry::Gone) => "gone".to_owned(),
+            None => "nothing".to_owned(),
+        }
+    }
+
+    /// Checks what is at these paths, and that the list of all entries has exactly these paths.
+    fn check(site: &Site, expected: &[(&str, &str)]) {
+        for (path, entry) in expected {
+            assert_eq!(describe(site.get(path)), *entry, "{path}");
+        }
+        let listed: Vec<String> = site.entries().map(|(path, _)| path.into_owned()).collect();
+        let all: BTreeMap<String, String> =
+            site.entries().map(|(path, entry)| (path.into_owned(), describe(Some(entry)))).collect();
+        assert_eq!(listed.len(), all.len(), "no path is listed twice: {listed:?}");
+        let expected = expected.iter().filter(|(_, entry)| *entry != "nothing");
+        let expected = expected.map(|(path, entry)| ((*path).to_owned(), (*entry).to_owned()));
+        assert_eq!(all, expected.collect());
+    }
+
+    #[test]
+    fn a_page_has_other_paths() {
+        check(
+            &site(&["/", "/über/"]),
+            &[
+                ("/", "page /"),
+                ("/index.md", "Markdown /"),
+                ("/index.html.md", "Markdown /"),
+                ("/index.html", "to /"),
+                ("/.md", "nothing"),
+                ("/über/", "page /%C3%BCber/"),
+                ("/über", "to /%C3%BCber/"),
+                ("/über.md", "Markdown /%C3%BCber/"),
+                ("/über/index.md", "Markdown /%C3%BCber/"),
+                ("/über/index.html", "to /%C3%BCber/"),
+                ("/über/index.html.md", "Markdown /%C3%BCber/"),
+                ("/über.html", "nothing"),
+                ("/über/index", "nothing"),
+                ("/u", "nothing"),
+            ],
+        );
+        assert_eq!(describe(site(&["/über/"]).get("/u\u{308}ber.md")), "Markdown /%C3%BCber/");
+    }
+
+    #[test]
+    fn the_twin_of_a_page_precedes_other_paths_of_its_folder() {
+        check(
+            &site(&["/docs/", "/docs/index/"]),
+            &[
+                ("/docs/", "page /docs/"),
+                ("/docs", "to /docs/"),
+                ("/docs.md", "Markdown /docs/"),
+                ("/docs/index.html", "to /docs/"),
+                ("/docs/index.html.md", "Markdown /docs/"),
+                ("/docs/index/", "page /docs/index/"),
+                ("/docs/index", "to /docs/index/"),
+                ("/docs/index.md", "Markdown /docs/index/"),
+                ("/docs/index/index.md", "Markdown /docs/index/"),
+                ("/docs/index/index.html", "to /docs/index/"),
+                ("/docs/index/index.html.md", "Markdown /docs/index/"),
+            ],
+        );
+    }
+
+    #[test]
+    fn an_entry_of_its_own_precedes_other_paths() {
+        let mut site = site(&["/a/"]);
+        site.insert_if_free("/a", || SiteEntry::Gone);
+        site.entries.insert("/a/index.html".into(), SiteEntry::Gone);
+        site.insert_resource("/a.md", File::new("text/plain", Cache::Revalidate, "x"));
+        check(
+            &site,
+            &[
+                ("/a/", "page /a/"),
+                ("/a", "to /a/"),
+                ("/a.md", "Markdown /a/"),
+                ("/a/index.md", "Markdown /a/"),
+                ("/a/index.html", "gone"),
+                ("/a/index.html.md", "Markdown /a/"),
+            ],
+        );
+    }
+
+    #[test]
+    fn rules_replace_entries_at_other_paths_only_if_they_are_forced() {
+        let rule = |from: &str, is_forced| {
+            let mut rule = RedirectRule::new(from, "/b/", 301).expect("a rule");
+            rule.is_forced = is_forced;
+            rule
+        };
+        let ruled = |rules: Vec<RedirectRule>, expected: [&str; 6]| {
+            let mut site = site(&["/a/", "/b/"]);
+            site.add_rules(rules);
+            let paths = ["/a/", "/a", "/a.md", "/a/index.md", "/a/index.html", "/a/index.html.md"];
+            assert_eq!(paths.map(|path| describe(site.get(path))), expected);
+        };
+        let [page, to, md] = ["page /a/", "to /a/", "Markdown /a/"];
+        ruled(vec![rule("/a.md", false), rule("/a", false)], [page, to, md, md, to, md]);
+        ruled(vec![rule("/a.md", true)], [page, to, "to /b/", md, to, md]);
+        // Without the page, its Markdown and the redirects to its path stay.
+        ruled(vec![rule("/a/", true)], ["to /b/", "to /b/", md, md, to, md]);
+        ruled(vec![rule("/a/*", true)], ["to /b/", "to /b/", md, "to /b/", "to /b/", "to /b/"]);
+    }
+
+    #[test]
+    fn other_paths_serve_the_encodings_of_the_page() {
+        let served = |site: &Site, path: &str| match site.get(path) {
+            Some(SiteEntry::File(file, _)) => file.clone(),
+            Some(SiteEntry::Page(page)) => page.markdown.clone(),
+            other => panic!("{other:?}"),
+        };
+        let earlier = site(&["/a/"]);
+        let mut site = site(&["/a/"]);
+        site.adopt(&earlier);
+        assert!(Arc::ptr_eq(&served(&site, "/a.md"), &served(&earlier, "/a/")));
+        assert!(Arc::ptr_eq(&served(&site, "/a/index.md"), &served(&site, "/a/")));
+    }
+}
