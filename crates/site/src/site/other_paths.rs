@@ -57,23 +57,34 @@ impl Site {
     /// The entry at exactly this decoded path: its own, or else that of a page's [`OtherPaths`]. If it is
     /// another path of several pages, the one of which it is the twin comes first.
     pub(crate) fn entry_at(&self, path: &str) -> Option<&SiteEntry> {
-        self.entries.get(path).or_else(|| {
-            let others = |page: &str| match self.entries.get(page)? {
-                SiteEntry::Page(page) => page.others.as_deref(),
-                _ => None,
-            };
-            let (folder, name) = path.split_at(path.rfind('/')? + 1);
-            if let Some(others) = path.strip_suffix(".md").and_then(|stem| others(&[stem, "/"].concat())) {
-                return Some(&others.markdown);
-            }
-            let of_folder = match name {
-                "" => return None,
-                "index.md" | "index.html.md" => others(folder).map(|others| &others.markdown),
-                "index.html" => others(folder).map(|others| &others.redirect),
-                _ => None,
-            };
-            of_folder.or_else(|| Some(&others(&[path, "/"].concat())?.redirect))
-        })
+        if let Some(entry) = self.entries.get(path) {
+            return Some(entry);
+        }
+        // No page has another path that ends with a slash.
+        if path.ends_with('/') {
+            return None;
+        }
+        let others = |page: &str| match self.entries.get(page)? {
+            SiteEntry::Page(page) => page.others.as_deref(),
+            _ => None,
+        };
+        // The path of a page that has the name `stem` as a file.
+        let others_of = |stem: &str| {
+            let mut page = String::with_capacity(path.len() + 1);
+            page.push_str(stem);
+            page.push('/');
+            others(&page)
+        };
+        if let Some(others) = path.strip_suffix(".md").and_then(others_of) {
+            return Some(&others.markdown);
+        }
+        let (folder, name) = path.split_at(path.rfind('/')? + 1);
+        let of_folder = match name {
+            "index.md" | "index.html.md" => others(folder).map(|others| &others.markdown),
+            "index.html" => others(folder).map(|others| &others.redirect),
+            _ => None,
+        };
+        of_folder.or_else(|| Some(&others_of(path)?.redirect))
     }
 
     /// Inserts an entry at a decoded path, unless the site has one there.
