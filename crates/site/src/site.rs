@@ -30,62 +30,10 @@ use frontdesk_process::parallel::in_parallel;
 use frontdesk_process::progress;
 use frontdesk_process::spill::BLOCK;
 
+mod entry;
 mod other_paths;
 
-use other_paths::OtherPaths;
-
-/// A page as HTML and as Markdown.
-#[derive(Debug, Clone)]
-pub struct Page {
-    pub html: Arc<File>,
-    pub markdown: Arc<File>,
-    /// The percent-encoded path. Shared with the counts of page views, which outlive a reload.
-    pub path: Arc<str>,
-    /// The percent-encoded path of the Markdown twin.
-    pub twin: Arc<str>,
-    /// The entries at the page's other paths. `None` if the site stores these entries itself, or has none.
-    others: Option<Arc<OtherPaths>>,
-}
-
-/// The purpose of a file that has only one representation.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Role {
-    /// The Markdown of a page, served at its own path. The value is the page's percent-encoded path.
-    Twin(Arc<str>),
-    /// A machine-readable file generated from pages and forms.
-    Resource,
-    /// A file from the operator or the theme.
-    Asset,
-}
-
-/// The content at a path.
-#[derive(Debug, Clone)]
-pub enum SiteEntry {
-    /// A page, with content negotiation.
-    Page(Page),
-    /// A single representation, which does not depend on `Accept`.
-    File(Arc<File>, Role),
-    Redirect(Redirect),
-    /// A page that was removed for good (RFC 9110 §15.5.11).
-    Gone,
-}
-
-/// A redirect from a path on the site.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Redirect {
-    /// A percent-encoded path or a URL, which may have a query and a fragment.
-    pub to: String,
-    pub status: StatusCode,
-    /// Whether the redirect keeps the request's query, unless `to` has its own.
-    pub keeps_query: bool,
-}
-
-impl Redirect {
-    /// A permanent redirect that keeps the method (RFC 9110 §15.4.9) and the query.
-    pub fn permanent(to: impl Into<String>) -> Self {
-        Self { to: to.into(), status: StatusCode::PERMANENT_REDIRECT, keeps_query: true }
-    }
-}
+pub use entry::{Page, Redirect, Role, SiteEntry};
 
 /// Maximum number of posts in the feed.
 pub const FEED_LENGTH: usize = 50;
@@ -120,7 +68,7 @@ pub struct PageSummary {
 /// The pages, files, redirects and rules of a site, ready to answer GET and HEAD requests.
 #[derive(Debug, Clone)]
 pub struct Site {
-    /// The entries by their decoded paths, without those of [`OtherPaths`].
+    /// The entries by their decoded paths, without those at the other paths of pages.
     pub(super) entries: HashMap<Box<str>, SiteEntry>,
     /// The listed pages in reading order.
     pub pages: Arc<Vec<PageSummary>>,
@@ -425,7 +373,7 @@ impl Site {
     }
 
     /// Inserts an unlisted page, which replaces an entry at its path, and counts it. The site then serves the
-    /// page's Markdown, and redirects to the page, at the page's [`OtherPaths`].
+    /// page's Markdown, and redirects to the page, at the page's other paths.
     pub fn insert_page(&mut self, decoded: &str, page: Page) {
         self.page_count += 1;
         self.entries.insert(decoded.into(), SiteEntry::Page(page.with_other_paths()));
