@@ -54,6 +54,29 @@ fn the_files_that_the_documents_name_are_there() {
     }
 }
 
+/// A document may name the end of a path only, such as a file beside another one.
+#[test]
+fn the_rust_files_that_developers_documents_name_are_there() {
+    let mut files = Vec::new();
+    for folder in ["src", "crates", "tests", "bench", "benches", "fuzz"] {
+        sources(&root().join(folder), &mut files);
+    }
+    let mut documents: Vec<PathBuf> =
+        ["ARCHITECTURE.md", "CONTRIBUTING.md", "SECURITY.md"].map(|name| root().join(name)).into();
+    let crates = std::fs::read_dir(root().join("crates")).expect("it is there");
+    documents.extend(crates.map(|entry| entry.expect("it can be read").path().join("README.md")));
+    let mut count = 0;
+    for document in documents {
+        let text = std::fs::read_to_string(&document).expect("it is there");
+        let code = text.split('`').skip(1).step_by(2);
+        for name in code.filter(|code| code.ends_with(".rs") && !code.contains(['*', '{', ' '])) {
+            count += 1;
+            assert!(files.iter().any(|file| file.ends_with(name)), "{} names {name}", document.display());
+        }
+    }
+    assert!(count > 300, "{count}");
+}
+
 #[test]
 fn the_files_that_deny_toml_names_are_there() {
     let text = std::fs::read_to_string(root().join("deny.toml")).expect("it is there");
