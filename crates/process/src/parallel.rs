@@ -25,7 +25,8 @@ pub fn in_parallel<T: Sync, R: Send>(items: &[T], work: impl Fn(&T) -> R + Sync)
     // of a reload of 2,000 pages.
     let taken = (items.len() / (threads * MIN_PARTS)).max(1);
     let next = AtomicUsize::new(0);
-    let mut parts: Vec<(usize, Vec<R>)> = std::thread::scope(|scope| {
+    let mut in_order: Vec<Vec<R>> = (0..items.len().div_ceil(taken)).map(|_| Vec::new()).collect();
+    std::thread::scope(|scope| {
         let run = || {
             panics::capture(|| {
                 let mut parts = Vec::new();
@@ -40,11 +41,15 @@ pub fn in_parallel<T: Sync, R: Send>(items: &[T], work: impl Fn(&T) -> R + Sync)
         let others: Vec<_> = (1..threads).filter_map(spawn).collect();
         let mut all = vec![run()];
         all.extend(others.into_iter().filter_map(|other| other.join().ok()));
-        all.into_iter().flat_map(|parts| parts.unwrap_or_else(|panic| panics::resume(panic))).collect()
+        // Their numbers put the parts in order: a sort would be compiled for each type of results.
+        for parts in all {
+            for (first, part) in parts.unwrap_or_else(|panic| panics::resume(panic)) {
+                in_order[first / taken] = part;
+            }
+        }
     });
-    parts.sort_unstable_by_key(|(first, _)| *first);
     let mut results = Vec::with_capacity(items.len());
-    for (_, mut part) in parts {
+    for mut part in in_order {
         results.append(&mut part);
     }
     results
