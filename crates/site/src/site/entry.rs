@@ -101,8 +101,14 @@ impl OtherPaths {
     }
 
     /// The other paths of the page at a decoded path, decoded, each with its entry. A path may occur twice.
-    pub(super) fn iter<'a>(&'a self, page: &str) -> impl Iterator<Item = (String, &'a SiteEntry)> + use<'a> {
-        let markdown = path::markdown_paths(page).into_iter().map(|path| (path, &self.markdown));
-        markdown.chain(path::redirect_paths(page).into_iter().map(|path| (path, &self.redirect)))
+    pub(super) fn list(&self, page: &str) -> Vec<(String, &SiteEntry)> {
+        let mut all = Vec::new();
+        for path in path::markdown_paths(page) {
+            all.push((path, &self.markdown));
+        }
+        for path in path::redirect_paths(page) {
+            all.push((path, &self.redirect));
+        }
+        all
     }
 }

@@ -51,7 +51,7 @@ impl Site {
     /// are without the page. Does nothing if there is no page.
     pub(super) fn keep_other_paths(&mut self, path: &str) {
         let Some(SiteEntry::Page(Page { others: Some(others), .. })) = self.entries.get(path) else { return };
-        for (name, entry) in others.clone().iter(path) {
+        for (name, entry) in others.clone().list(path) {
             self.entries.entry(name.into()).or_insert_with(|| entry.clone());
         }
     }
@@ -70,11 +70,14 @@ impl Site {
         entry: &'a SiteEntry,
     ) -> Vec<(Cow<'a, str>, &'a SiteEntry)> {
         let SiteEntry::Page(Page { others: Some(others), .. }) = entry else { return Vec::new() };
-        let leads_here =
-            |name: &str, entry| self.entry_at(name).is_some_and(|found| std::ptr::eq(found, entry));
-        let found = others.iter(path).filter(|(name, entry)| leads_here(name, *entry));
-        let mut found: Vec<_> = found.map(|(name, entry)| (Cow::Owned(name), entry)).collect();
-        found.dedup_by(|(a, _), (b, _)| a == b);
+        let mut found: Vec<(Cow<'a, str>, &'a SiteEntry)> = Vec::new();
+        for (name, entry) in others.list(path) {
+            let leads_here = self.entry_at(&name).is_some_and(|found| std::ptr::eq(found, entry));
+            // The home page has one of its other paths twice.
+            if leads_here && found.last().is_none_or(|(last, _)| *last != name) {
+                found.push((name.into(), entry));
+            }
+        }
         found
     }
 }
